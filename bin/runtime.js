@@ -45,7 +45,10 @@ function locate(name) {
   }
 }
 
-/** Runs FILE ARGUMENTS in this process if it is that Node with these flags; else in its place, or as a child. */
+/**
+ * Runs FILE with ARGUMENTS: in this process if it is that Node with these flags, otherwise in one that replaces it, or
+ * in a child.
+ */
 export async function launch(runtime, flags, [file, ...args]) {
   const lacking = flags.filter((flag) => !process.execArgv.includes(flag))
   if (runtime === process.execPath && lacking.every((flag) => flag === noDebugger)) {

@@ -1,5 +1,5 @@
-// npm run fix: takes what packages say of engines out of package-lock.json. npm compares that with the Node that it runs on
-// itself, and warns of each; the packages run on the Node of the lockfile. `--check` only looks.
+// npm run fix: removes `engines` of packages from package-lock.json. npm would compare them with the Node that npm
+// itself runs on, and warn, although the packages run on the Node of the lockfile. `--check` only looks.
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const file = new URL('../package-lock.json', import.meta.url)

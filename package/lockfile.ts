@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 
 type Names = Record<string, string>
 
-/** An entry of `packages` in a lockfile, as far as it is of use here. */
+/** An entry of `packages` in a lockfile: the members that are used here. */
 export type Locked = {
   name?: string
   version: string

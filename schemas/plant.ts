@@ -7,7 +7,10 @@ import { component, ref } from './component.ts'
 // Lone surrogates, which half of these engines cannot represent, are refused when JSON is parsed.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
-/** Spaces and no-break spaces, then the first other character; disjoint classes, so that no backtracking is of use. */
+/**
+ * Spaces and no-break spaces, then the first other character. The classes are disjoint, so that backtracking never
+ * helps.
+ */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
 const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
@@ -122,7 +125,7 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** Conditions of a request. They have no examples, as the docs page would send these. */
+/** Conditions of a request. They have no examples, because Swagger UI would send these. */
 export const Conditions = Type.Object(
   {
     'If-None-Match': Type.Optional(

@@ -88,7 +88,7 @@ const statusTitles = {
   500: 'Internal Server Error',
 } as const
 
-/** What clients see of a code: a type of problem, or just a status. Log and metrics have the code itself. */
+/** How a code appears to clients: as a type of problem, or only as a status. Logs and metrics have the code itself. */
 const kinds = {
   invalid: 'invalid-request',
   unauthorized: 401,

@@ -11,7 +11,7 @@ function describe(names: readonly HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, headers[name].schema]))
 }
 
-/** Describes the headers of an answer to a request whose head was read. */
+/** Describes the headers of an answer to a request whose headers could be read. */
 function pick(names: readonly HeaderName[]) {
   return describe([...names, 'X-Content-Type-Options', 'X-Request-Id'])
 }
@@ -27,7 +27,7 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 
 /** Headers of every answer to a valid token. */
 const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
-/** Describes a problem of a request whose head was not read in whole. */
+/** Describes a problem of a request whose headers could not all be read. */
 function early(description: string) {
   return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
 }

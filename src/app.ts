@@ -1,4 +1,4 @@
-// The map of the service: what a request meets, in this order.
+// The map of the service: everything that a request passes through, in order.
 import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
@@ -34,7 +34,10 @@ const exposedHeaders = [
   'X-Request-Id',
 ]
 
-/** The last answer closes the connection: it bounds what a client that sends without reading leaves behind. */
+/**
+ * The answer to the last of them closes the connection. This limits what a client that sends without reading can leave
+ * in memory.
+ */
 const maxRequestsPerSocket = 1000
 
 /**
@@ -55,7 +58,7 @@ export async function buildApp(options: AppOptions) {
   const prefix = basePath.slice(0, -1)
   const app = fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    // The access line is written by a plugin, and a child logger for each request would cost as much again.
+    // A plugin writes the access line; a child logger for each request would cost as much again.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
@@ -73,7 +76,7 @@ export async function buildApp(options: AppOptions) {
     ...answerWithProblems(basePath),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  // A client that has closed its sending side still gets its answers, and no list that ends early.
+  // A client that has closed its sending side still gets complete answers.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
   await app.register(accessLog, { write, mask, count })

@@ -1,4 +1,4 @@
-// argv -> one command -> exit code: 0 done, 1 failed, 2 not understood. A signal ends a command by that signal.
+// Runs one command. Exit codes: 0 done, 1 failed, 2 usage error. A command that a signal stops ends by that signal.
 import { CommanderError } from 'commander'
 import { CommandError, printable, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
@@ -13,7 +13,10 @@ try {
   process.exitCode = explain(error as NodeJS.ErrnoException)
 }
 
-/** Ends with the launcher in bin/: if that started this process as a child, their channel closes when it ends. */
+/**
+ * Ends together with the launcher in bin/. If the launcher started this process as a child, their channel closes when
+ * it ends.
+ */
 function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)

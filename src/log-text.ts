@@ -15,7 +15,7 @@ function formatLine(json: string): string {
   try {
     return format(JSON.parse(json))
   } catch {
-    // A mask has hit the digits of a number.
+    // The mask replaced digits of a number, so the line is no longer JSON.
     return printable(json)
   }
 }
@@ -34,7 +34,7 @@ function describeLevel(level: number): string {
   return paint(level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan', String(levels[level / 10 - 1]))
 }
 
-/** Moves what everybody looks at first from the details of an access line to its beginning. */
+/** Moves method, URL and status from the details of an access line to its beginning. */
 function describeRequest(line: Record<string, unknown>): string {
   const { method, url, status } = line
   for (const name of ['method', 'url', 'status']) delete line[name]
@@ -42,7 +42,7 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${printable(method)} ${printable(url)} ${paint(color, String(status))}`
 }
 
-/** Quotes a value with spaces, which could pass for further details. */
+/** Quotes a value with spaces, which would otherwise look like further details. */
 function quote(value: unknown): string {
   return printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
 }

@@ -1,5 +1,6 @@
-// The log on stderr: pino's lines of JSON, or text for people. Writing never blocks: while nobody reads, lines are kept up
-// to a limit, and then dropped and counted. No line holds a token or a password.
+// The log on stderr: pino's lines of JSON, or text for people. Writing never blocks: while nobody reads, lines are kept
+// up to a limit, and then dropped and counted. Tokens and passwords are masked, except ACCESS_TOKENS that are very
+// short.
 import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type Logger } from 'pino'
 import sonicBoom, { type SonicBoom } from 'sonic-boom'
@@ -39,8 +40,8 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     /** Number of lines dropped so far. */
     droppedLines: () => file.dropped(),
     /**
-     * Waits until all lines are written. If their reader is too slow, ends the process by `signal`, as an exit would wait
-     * for the reader for ever.
+     * Waits until all lines are written. If their reader is too slow, kills the process with `signal`, because an exit
+     * would wait for the reader for ever.
      */
     async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
       const isWritten = await Promise.race([
@@ -79,13 +80,16 @@ export function makeLogger(sink: LogSink, level: string, mask: (text: string) =>
 }
 
 const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
-/** What may be a JWT: in base64url, `{` is an e and one of w to z, 0 to 9, - and _. It requires no dot, to scan in one pass. */
+/**
+ * Matches what may be a JWT: in base64url, a text that begins with `{` begins with e, then one of w to z, 0 to 9, - and
+ * _. No dot is required, so that one pass is enough.
+ */
 const word = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
 const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 
 /**
- * Makes a function that masks secrets in a text, also percent-encoded ones. Very short tokens would match within ordinary
- * words.
+ * Makes a function that masks secrets in a text, also percent-encoded ones. Very short tokens are not masked, because
+ * they would match within ordinary words.
  */
 export function makeMask(accessTokens: readonly string[]): (text: string) => string {
   const mask = makePlainMask(accessTokens)
@@ -98,7 +102,7 @@ export function makeMask(accessTokens: readonly string[]): (text: string) => str
   }
 }
 
-/** Decodes percent-encoded characters, also those encoded several times, that need no escape in a line of JSON. */
+/** Decodes percent-encoded characters, also those encoded several times, unless they need an escape in JSON. */
 function decodePrintable(text: string): string {
   return text.replace(/%(?:25)*([0-9a-f]{2})/gi, (_, hex) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
@@ -133,17 +137,17 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
       fd: descriptor,
       contentMode: 'buffer',
       maxLength: maxLogBytes,
-      // Without a least length, `flush` does nothing.
+      // Without `minLength`, `flush` does nothing.
       minLength: 1,
     })
     opened.on('drop', (lines) => {
       drop(countLines(lines as unknown as Buffer))
-      // A full file tries again only when it is flushed.
+      // When the buffer is full, it is written only after a flush.
       opened.flush()
     })
     opened.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code !== 'EPIPE') return
-      // The reader of a named pipe is gone, and another may come.
+      // The reader of a named pipe is gone; another one may open it later.
       drop(pending)
       file = open()
     })

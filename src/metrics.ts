@@ -1,5 +1,5 @@
-// Metrics for Prometheus. Parts of the service publish theirs through a `Meter`; prom-client, which is behind it, is loaded
-// when the admin server is.
+// Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
+// loaded only with the admin server.
 import type { Counter, Gauge } from 'prom-client'
 import { build } from './version.ts'
 
@@ -46,10 +46,10 @@ const reasons: Record<string, string> = {
   forbidden: 'auth',
 }
 
-/** Methods of the API; others share a label, so that a scan adds no series. */
+/** Methods of the API. All others share one value of the label, so that a scan adds no series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
-/** Gauges of prom-client whose names break the rules of Prometheus; those without `_total` say more. */
+/** Gauges of prom-client whose names break the rules of Prometheus; the ones without `_total` are more detailed. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
 /** Makes the registry of the process. `engine`: name of the engine of the store. */

@@ -25,8 +25,8 @@ export class Outage {
   }
 
   /**
-   * Notes a failure. `fault`: an error, logged with its stack in the first line of an outage, or an instruction to the
-   * operator. `details` are added to the line, if there is one.
+   * Notes a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
+   * `details` are added to the line, if there is one.
    */
   reportFailure(fault: Error | string, details: object = {}): void {
     const nowMs = this.#now()
@@ -36,7 +36,7 @@ export class Outage {
     const message = isLogged ? this.#words.still : this.#words.gone
     if (message === undefined) return
     this.#unlogged++
-    // An outage that comes back within the window is logged later, if it still lasts then.
+    // An outage that returns within the window is logged only after the window, if it still lasts then.
     if (nowMs - this.#lastLineMs < windowMs) return
     const reason = typeof fault === 'string' ? fault : fault.message
     const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }

@@ -1,5 +1,5 @@
-// The service as a process: settings, log, admin server, store, app, listening, the first token, and the end. Only this file
-// and app.ts join parts.
+// The service as a process: settings, log, admin server, store, app, listening, the first token, and the end. This file
+// and app.ts put the service together.
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { resolve } from 'node:path'
@@ -18,9 +18,9 @@ import { issuerOf } from './tokens/issuer.ts'
 import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
 
-/** A shutdown takes at most this long, beside DRAIN_DELAY. */
+/** A shutdown takes at most this long, after DRAIN_DELAY. */
 const stopMs = 10_000
-/** Share of the file descriptors that clients may have: the rest is for the store, the admin server and the log. */
+/** Fraction of the file descriptors that clients may use; the rest is for the store, the admin server and the log. */
 const connectionShare = 0.45
 const usualConnections = 1000
 
@@ -46,7 +46,7 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     await close()
     await log.end(signal)
   }
-  // From here on, as a database may take long to answer.
+  // Signals are handled from here on, because opening the database may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     if (settings.adminPort !== undefined) admin = await startAdmin(settings, log)
@@ -85,16 +85,16 @@ export async function runService({ settings, warnings }: Service): Promise<void>
 }
 
 async function startAdmin(settings: Settings, log: Log) {
-  // Loaded when it is on, as it takes a seventh of a start.
+  // Loaded only when it is on, because loading it takes a seventh of a start.
   const { openAdmin } = await import('./plugins/admin.ts')
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
 }
 
-/** Joins the tokens of the store, of the settings and of an issuer. */
+/** Makes a verifier for the tokens of the store, of the settings and of an issuer. */
 async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: Logger; meter: Meter }) {
   const issuer = issuerOf(settings)
-  // Loaded when it is on, with its library.
+  // Loaded only when there is an issuer, together with jose.
   const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, parts)
   const { accessTokens } = settings
   return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })

@@ -1,4 +1,4 @@
-// The forms that the text of a setting may have, and what it is decoded to.
+// The forms of the texts of settings: how each is checked and decoded.
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
@@ -11,8 +11,8 @@ export class SettingError extends Error {}
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /**
- * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined or NaN for a text of
- * another form; it throws SettingError with the end of the sentence "NAME …" where there is more to say.
+ * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined or NaN for a text
+ * of another form. For a more specific message it throws SettingError with the end of the sentence "NAME …".
  */
 function decoded<T>(form: string, decode: (given: string) => T | undefined) {
   return Type.Transform(Type.String())
@@ -75,7 +75,7 @@ export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or loc
 
 export const path = decoded('a path', refuseTilde)
 
-/** No shell has expanded the text of a setting. */
+/** Throws for a path that begins with ~, because no shell expands a setting. */
 function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
   throw new SettingError(`has a ~ that is not expanded: write ${given.replace('~', homedir())}`)
@@ -97,7 +97,10 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
   return refuseTilde(given)
 })
 
-/** Everybody, nobody, or proxies as @fastify/proxy-addr takes them; not their number, which a client can feign. */
+/**
+ * true, false, or addresses as @fastify/proxy-addr accepts them. A number of proxies is not accepted, because a client
+ * can feign more of them.
+ */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
   try {
@@ -161,7 +164,7 @@ export const httpUrl = decoded('a URL with http or https', (given) =>
   /^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined,
 )
 
-/** Masks the passwords in a URL. It may name several hosts, so it is not parsed. */
+/** Masks the passwords in a URL. It may contain several hosts, so it cannot be parsed. */
 export function maskUrl(url: string): string {
   return url
     .replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***')

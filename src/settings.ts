@@ -1,5 +1,6 @@
-// All settings as one schema. The flags of `serve`, its help, `plant-store config` and the table of docs/configure.md are
-// made from it. A flag overrides the environment, which overrides `.env` in the working directory.
+// All settings as one schema. The flags of `serve`, its help and `plant-store config` are made from it; a test holds
+// the table of docs/configure.md to it. A flag overrides the environment, which overrides `.env` in the working
+// directory.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type StaticDecode, type TSchema, Type } from '@sinclair/typebox'
@@ -8,8 +9,8 @@ import * as is from './setting-values.ts'
 import { maskUrl, SettingError } from './setting-values.ts'
 
 /**
- * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` behind its name may name a file that holds
- * the text. `unset`: what a missing text means.
+ * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` at the end of its name may name a file that
+ * contains the text. `unset`: what help, `config` and docs show if there is no text.
  */
 type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
 
@@ -27,7 +28,7 @@ function set<T extends TSchema>(
   return { ...schema, unset: preset || 'none', ...about, title, default: preset, description }
 }
 
-/** Describes a setting that is off, or as `unset` says, when it is not given. */
+/** Describes a setting without a default: if it is not given, it is off, or as `unset` says. */
 function optional<T extends TSchema>(title: string, schema: T, description: string, about?: About) {
   return Type.Optional({ ...schema, unset: 'off', ...about, title, description } as T)
 }
@@ -103,10 +104,10 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
   return { key: key as SettingName, name, flag, value, unset, choices, description, mask, hasFile }
 })
 
-/** Settings that are not looked at while their part is off, by the first word of their names. */
+/** The settings that turn features on, by the first word of the names of those that are otherwise ignored. */
 const parts: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
-/** Where a text comes from: `from` says the kind of place, `name` what it is called there. */
+/** Where a text comes from: `from` is the kind of source, `name` its name there. */
 export type Found = { text: string | undefined; from: string; name: string }
 
 type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
@@ -216,7 +217,10 @@ function shareTraceVariables({ env, file }: Sources): void {
   for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
 }
 
-/** Finds tokens that can be guessed, the audience that Keycloak puts into all tokens, and a secret in a flag. */
+/**
+ * Finds likely mistakes: tokens that can be guessed, the audience that Keycloak puts into all tokens, and secrets in
+ * flags.
+ */
 function findMistakes({ accessTokens, oidcAudience }: Settings, flags: Flags): string[] {
   const short = 'has fewer than 16 characters and may be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>

@@ -3,7 +3,10 @@
 /** `signal` or `err`: why the process ends. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 
-/** A process group, the launcher and npm all pass a signal on: one this soon after the first is an echo of it. */
+/**
+ * The process group, the launcher and npm may each forward a signal, so another one within this time counts as the
+ * same.
+ */
 const echoMs = 500
 
 /**
@@ -31,7 +34,7 @@ export function finishOnSignal(
     if (startMs === undefined) void end({ err })
     else process.exit(1)
   }
-  // Process 1 of a container receives only signals that it listens for, so they are listened for until the end.
+  // Process 1 of a container receives only signals that have a listener, so the listeners stay until the end.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, hear)
   process.on('uncaughtException', fail)
 }

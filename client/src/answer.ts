@@ -45,7 +45,10 @@ function isProblem(body: unknown): body is Problem {
   return typeof type === 'string' && Array.isArray(errors) && errors.every((fault) => fault?.detail)
 }
 
-/** For what is not from the service, as a proxy's error page or a redirect: its status has to do. */
+/**
+ * Describes an answer that is not from the service, such as a proxy's error page or a redirect: only its status is
+ * known.
+ */
 function describe({ statusText }: Response) {
   const detail = 'This answer is not from the Plant Store: check baseUrl, and what is in between.'
   return { type: 'about:blank', title: statusText, detail }

@@ -64,7 +64,7 @@ export class PlantStoreUnreachable extends PlantStoreFailure {
   }
 }
 
-/** What fetch fails with says little: its cause does. */
+/** The errors of fetch say little: their cause says more. */
 function explain(error: unknown): string {
   const { message, cause, code } = error as { message?: string; cause?: unknown; code?: unknown }
   return cause ? explain(cause) : message || String(code)

@@ -14,7 +14,7 @@ type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>
 export type PlantStoreOptions = {
   /** Where the API is, for instance `https://plants.example.org/store/v1`. */
   baseUrl: string | undefined
-  /** An access token of the service. It is sent with each request and appears in no message of an error. */
+  /** An access token of the service. It is sent with each request, and never appears in the message of an error. */
   token: string | undefined
   /** Sends the requests; the global `fetch` by default. */
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
@@ -26,7 +26,7 @@ export type PlantStoreOptions = {
 export type CallOptions = {
   /** Ends the call when it is aborted; the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined
-  /** How this call is repeated, where it is to differ. */
+  /** Retry options of this call; they override those of the client. */
   retry?: RetryOptions | undefined
 }
 
@@ -34,7 +34,7 @@ export type CallOptions = {
 export type AllOptions = CallOptions & {
   /** How many plants one request asks for; 1000 by default. */
   pageSize?: number | undefined
-  /** Where to go on: `after` of an earlier `all`. */
+  /** Where to continue: `after` of an earlier `all`. */
   after?: string | undefined
 }
 
@@ -44,7 +44,10 @@ export type ListOptions = CallOptions & {
   limit?: number | undefined
   /** Where the page starts: `next` of the page before. */
   after?: string | undefined
-  /** The `etag` of a list that is at hand: while that is still the same, the answer is `notModified`, without plants. */
+  /**
+   * The `etag` of a list that you have already. If the list has not changed, the result is `notModified`, without
+   * plants.
+   */
   ifNoneMatch?: string | undefined
 }
 
@@ -62,7 +65,7 @@ export type PlantPage = {
 
 /** The plants of a list, one by one. */
 export type Plants = AsyncGenerator<Plant, void, undefined> & {
-  /** Where the list goes on behind the plant that was taken last: pass it to `all` later, for the plants that are new then. */
+  /** Marks the position after the last plant that was taken. Pass it to `all` later to get only newer plants. */
   readonly after: string
 }
 
@@ -89,7 +92,7 @@ export class PlantStore {
       )
     this.#url = new Request(`${baseUrl.replace(/\/+$/, '')}/plants`).url
     this.#token = token as string
-    // Called as a function of its own: the fetch of browsers refuses to be a method of anything else.
+    // Called as a plain function, because the fetch of browsers must not be called as a method of another object.
     this.#fetch = (url, init) => fetch(url, init)
     this.#retry = retry
   }
@@ -154,7 +157,7 @@ export class PlantStore {
     for (;;) {
       const after = place.cursor
       const { plants, next } = await this.list({ ...options, limit: pageSize + place.seen, after })
-      // As from a cache that disregards the query: this would go on for ever.
+      // For example from a cache that ignores the query. Without this check the loop would never end.
       if (after && next === after)
         throw new PlantStoreUnreachable(new Error('A page links to itself'), { url: this.#url })
       for (const plant of plants.slice(place.seen)) {
@@ -189,7 +192,7 @@ export class PlantStore {
   }
 }
 
-/** All that was sent comes back, but for the id. */
+/** The answer must have everything that was sent, except the id. */
 function isSame(added: Plant | null, plant: NewPlant): boolean {
   const isBack = ([field, value]: [string, unknown]) =>
     field === 'id' || added?.[field as keyof Plant] === value

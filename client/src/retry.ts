@@ -23,7 +23,10 @@ export type RetryOptions = {
 export type Send<T> = (signal: AbortSignal, heard: () => void) => Promise<Answer<T>>
 type Success<T> = { headers: Headers; data?: T }
 
-/** Too many requests, and what a service, or a proxy in front of it, says while it is out of order. */
+/**
+ * Statuses after which a request is sent again: too many requests, and failures of the service or of a proxy in front
+ * of it.
+ */
 const passing = [429, 500, 502, 503, 504]
 /** Problems of the server that leave no doubt: nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']

@@ -14,7 +14,7 @@ export function separate(number: number): string {
   return number.toLocaleString('en-US')
 }
 
-/** Escapes control characters: foreign text must neither control the terminal nor begin a line. */
+/** Escapes control characters: text from elsewhere must neither control the terminal nor begin a line. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }
@@ -39,8 +39,8 @@ export async function reportFile(
 }
 
 /**
- * Keeps a stdout that fails from ending the process. The function that is returned gives the exit code for such a
- * failure: 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
+ * Keeps errors of stdout from ending the process. The function that is returned gives the exit code for such a failure:
+ * 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
  */
 export function watchOutput(): (error: unknown) => number | undefined {
   const faults = new Set<unknown>()

@@ -16,8 +16,8 @@ export type ProgressOptions = {
 export type Progress = ReturnType<typeof startProgress>
 
 /**
- * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. Then `describe` says what was
- * done and how to go on, and the process ends by that signal.
+ * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. Then `describe` says what
+ * was done and how to continue, and the process ends by that signal.
  */
 export async function doLongWork<T>(
   { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
@@ -38,7 +38,7 @@ export async function doLongWork<T>(
     console.error(`plant-store: ${describe()}`)
     for (const name of signals) process.removeAllListeners(name)
     process.kill(process.pid, reason)
-    // The first process of a container survives its own signals.
+    // As process 1 of a container, this process survives its own signals.
     process.exit(128 + constants.signals[reason])
   }
   for (const name of signals) process.on(name, stop)
@@ -65,7 +65,7 @@ export function startProgress({ quiet, stream = process.stderr, now = Date.now }
   }
   return {
     end,
-    /** Shows how much is done, unless that was shown a moment ago. */
+    /** Shows how much is done, at most every 100 ms on a terminal and every 5 s elsewhere. */
     show(done: number, total?: number, noun = 'plant'): void {
       if (quiet || now() - shownMs < (isTerminal ? 100 : 5000)) return
       shownMs = now()

@@ -22,7 +22,7 @@ export type NewFileOptions = {
 
 /**
  * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
- * CommandError, also when the path exists, unless that is a file and `replace` is set; or with an error of `write`.
+ * CommandError, for example if the path exists and is not a file to `replace`, or with an error of `write`.
  */
 export async function writeNewFile<T>(
   path: string,
@@ -32,7 +32,7 @@ export async function writeNewFile<T>(
   const target = resolveLinks(path)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
-  // The files of SQLite beside it, too.
+  // Removes the files that SQLite creates next to it, too.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }

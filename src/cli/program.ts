@@ -1,4 +1,4 @@
-// The commands and what they share: the definitions from which help is made.
+// The commands, with the definitions that their help is made from.
 import { Command, Help } from 'commander'
 import { build, command } from '../version.ts'
 

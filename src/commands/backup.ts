@@ -91,7 +91,7 @@ async function writeVerified(from: string, options: CopyOptions) {
   const copy = join(process.env.TMPDIR ?? dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
   const file = await open(copy)
-  // From here on nothing is left behind, however the process ends.
+  // From here on no file is left behind, however the process ends.
   rmSync(copy)
   await pipeline(file.createReadStream(), process.stdout, { end: false, signal: options.signal })
   return report
@@ -113,7 +113,10 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   )
 }
 
-/** The copy reads within a transaction, and so never starts again when another connection writes (sqlite.org/c3ref/backup_finish.html). */
+/**
+ * The source is read within a transaction, so the backup does not start again when another connection writes
+ * (sqlite.org/c3ref/backup_finish.html).
+ */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
   const source = openReadOnly(from)
   try {

@@ -101,7 +101,7 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
   for (;;) {
     signal.throwIfAborted()
     const plants = await source.plants(behind(done), batch)
-    // Behind the last batch the target must have no more plants, so look there, too.
+    // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(behind(done), plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))
     done += present.length
@@ -114,7 +114,7 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
     }
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
-    // Notes that are read before the head has moved on are of the plants that were copied.
+    // Notes that were read before the head moved describe only plants that have been copied.
     const notes = await source.notes.read(notePrefix)
     if ((await source.log.head()).position > done) continue
     await copyNotes(notes, target)
@@ -122,7 +122,7 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
   }
 }
 
-/** Notes of imports; the others are of one store. */
+/** The notes of imports. */
 const notePrefix = 'import'
 const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
 

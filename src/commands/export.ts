@@ -100,7 +100,8 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
   if (format === 'json') yield '['
   if (rows) yield (bom ? '\ufeff' : '') + rows.header
   for (let position = after; position < head; ) {
-    // Reading SQLite and writing to a file never yield: let signals be handled.
+    // Reading from SQLite and writing to a file never yield to the event loop, so yield here, for signals to be
+    // handled.
     await turn()
     const last = Math.min(position + pagePlants, head)
     const { count, text } = await store.join({ after: position, last }, separator, withId)

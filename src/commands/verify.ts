@@ -1,4 +1,4 @@
-// verify: reads a whole store and checks it against all promises of the service. It changes nothing.
+// verify: reads a whole store and checks all that is stored. It changes nothing.
 import { createHash } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
@@ -38,7 +38,7 @@ export function define(command: Command): void {
 }
 
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
-  // It only reads: a signal may end it at any moment, as signals do.
+  // It only reads, so a signal may simply end the process.
   const progress = startProgress({ quiet })
   const check = (store: Store) => checkStore(store, progress.show)
   const checking = withStore(url, { mode: 'read', logger: silent }, check)
@@ -56,7 +56,7 @@ async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<voi
   await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
 }
 
-/** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
+/** Plants that cannot be read. `last`: null if nothing after `first` can be read, not even the end of the log. */
 type Unread = { first: number; last: number | null; reason: string }
 type OnProgress = (done: number, total?: number) => void
 
@@ -113,7 +113,10 @@ async function checkLog(store: Store, head: number | undefined, found: Damage[],
 
 type LogEntry = StoredPlant | { position: number; reason: string }
 
-/** Reads page by page, and a page that is unreadable plant by plant. Without a head it ends where all of a page is that. */
+/**
+ * Reads page by page; if a page is unreadable, plant by plant. Without a head, it stops at the first page of which
+ * nothing can be read.
+ */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   for (let after = 0; after < end; ) {
@@ -146,7 +149,9 @@ function addUnread(unread: Unread[], position: number, reason: string): void {
   else unread.push({ first: position, last: position, reason })
 }
 
-/** Resolves to the reason why a part is unreadable; rejects when it is another error, or the whole database is away. */
+/**
+ * Resolves to the reason why a part is unreadable; rejects for another error, or if the whole database is unavailable.
+ */
 async function explainUnread(store: Store, error: unknown): Promise<string> {
   if (!(error instanceof StoreUnavailable)) throw error
   await store.status()

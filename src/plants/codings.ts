@@ -15,7 +15,7 @@ const unnamed: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 const elements =
   /(?:^|,)[\t ]*(zstd|br|gzip|x-gzip|identity|\*)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?(?=,|$)/gi
 
-/** Clients send few different headers; a longer one is read each time. */
+/** Clients send few different headers. Longer ones are not cached. */
 const known = new LRUCache<string, Coding[]>({ max: 200 })
 const maxKnownLength = 100
 
@@ -42,7 +42,7 @@ function readWeights(accepted: string): Map<string, number> {
 
 function rank(weights: Map<string, number>): Coding[] {
   const any = weights.get('*')
-  // Identity is acceptable by itself, after all that is named.
+  // Identity is acceptable unless it is refused, but ranks below everything that is named.
   const weigh = (coding: Coding) =>
     weights.get(coding) ?? any ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
   const named = preferred.filter((coding) => weights.has(coding))
@@ -51,7 +51,7 @@ function rank(weights: Map<string, number>): Coding[] {
     .filter((coding) => weigh(coding) > 0)
     .sort((one, other) => weigh(other) - weigh(one))
   if (all.length > 0) return all
-  // A client that refuses plain bytes and names no coding gets one that all clients have.
+  // A client that only refuses identity gets gzip, which all clients support.
   return weights.get('identity') === 0 && weights.size === 1 ? ['gzip', 'identity'] : ['identity']
 }
 

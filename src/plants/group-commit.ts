@@ -8,12 +8,15 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 
 /** The most plants that may wait for the next batch. */
 const maxWaiting = 4096
-/** A plant with less time left than this is not added: its whole batch would be given up with it. */
+/** A plant with less time left than this is not added, because its deadline would apply to the whole batch. */
 const shortestAttemptMs = 500
-/** The longest wait for a fuller batch, and the resolution of timers: turns of the event loop are shorter. */
+/** The longest wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
 const maxGatherMs = 3
 const timerMs = 1
-/** A store gives up by itself at the deadline, and says more; one that does not is given up this long after it. */
+/**
+ * A store gives up at the deadline itself, with a better error. If it does not, its answer is awaited for this much
+ * longer.
+ */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
@@ -78,8 +81,8 @@ export class GroupCommit {
   }
 
   /**
-   * Waits until `expected` plants are there: requests of this turn of the event loop, and of clients that were just
-   * answered, which tend to send the next one at once. Gives up when a pause brings none, or after the time of a commit.
+   * Waits for `expected` plants: those of this turn of the event loop, and of clients that were just answered and tend
+   * to send the next one at once. Stops when none arrives for a moment, or after the time of a commit.
    */
   async #gather(expected: number, commitMs: number): Promise<void> {
     const endMs = performance.now() + Math.min(commitMs, maxGatherMs)
@@ -100,7 +103,7 @@ export class GroupCommit {
       const hasLeft = isGone()
       const reason = hasLeft ? 'its client has left' : deadlineMs < soonMs ? 'it is late' : undefined
       if (reason === undefined) return true
-      // A client that left is no failure of the store, and its access line reports it.
+      // That a client left is not a failure of the store, and its access line reports it.
       reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))
       return false
     })

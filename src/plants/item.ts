@@ -1,4 +1,4 @@
-// The JSON text of a plant, made once: the log keeps it, retries are compared with it, and answers contain it.
+// The JSON text of a plant. It is made once, then stored in the log, compared with retries, and copied into answers.
 import type { TObject } from '@sinclair/typebox'
 import buildSerializer from 'fast-json-stringify'
 import { Plant } from '../../schemas/plant.ts'

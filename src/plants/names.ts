@@ -1,6 +1,6 @@
-// The name of a list, which identifies its bytes for ever (entity tag, key in the cache), and the cursor and the
-// `Link` of its next page. The mark of the last plant says which log it is of: two logs whose row n has the same mark hold
-// the same plants up to n.
+// The name of a list, which identifies its bytes for ever (entity tag, key in the cache), and the cursor and the `Link`
+// of its next page. The mark of the last plant identifies the log: two logs whose row n has the same mark contain the
+// same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'
 import { itemFormat } from './item.ts'
@@ -33,18 +33,18 @@ export function isNamed(etag: string, ifNoneMatch: string): boolean {
   return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
 }
 
-/** Makes the cursor of the page behind a range: its last position in base 36, and the mark of that. */
+/** Makes the cursor of the page after a range: the range's last position in base 36, and the mark of that. */
 export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
   return `${last.toString(36)}-${mark}`
 }
 
-/** Reads a cursor that has the form of `ListQuery.after`; undefined for one that is not written as `cursorOf` does. */
+/** Reads a cursor that has the form of `ListQuery.after`; undefined unless `cursorOf` would write it exactly so. */
 export function readCursor(cursor: string): { last: number; mark: string } | undefined {
   const read = { last: Number.parseInt(cursor, 36), mark: cursor.slice(cursor.indexOf('-') + 1) }
   return cursorOf(read) === cursor ? read : undefined
 }
 
-/** Makes the `Link` to the page behind a range (RFC 8288). `path`: of the list as clients see it. */
+/** Makes the `Link` to the page after a range (RFC 8288). `path`: of the list as clients see it. */
 export function linkTo(range: Range, { path, query }: { path: string; query: ListQuery }): string {
   const next = Object.entries({ ...query, after: cursorOf(range) })
   const parameters = next.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)

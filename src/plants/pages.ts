@@ -1,5 +1,5 @@
-// The bytes of lists: a page, which is read in one piece and kept, plain and compressed, by the name of its range, so that
-// none can be stale; or a stream of a longer list, which is read part by part.
+// The bytes of lists. A page is read in one piece and cached, plain and compressed, under the name of its range, so it
+// cannot be stale. A longer list is streamed, part by part.
 import { pipeline, Readable } from 'node:stream'
 import { LRUCache } from 'lru-cache'
 import { Plant } from '../../schemas/plant.ts'
@@ -11,7 +11,10 @@ import { type Coding, compress, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
 
-/** The largest page, and the most plants of one: with fewer a long list takes longer, with more it holds more memory. */
+/**
+ * The largest page, in bytes and in plants. With smaller pages a long list takes longer; with larger ones it uses more
+ * memory.
+ */
 const pageBytes = 256 * 1024
 const pagePlants = 2000
 /** The number of plants that fits into a page whatever their size. */
@@ -21,7 +24,7 @@ const aimedBytes = 0.9 * pageBytes
 /** Expected size of an item until some were read. */
 const usualBytes = 100
 const maxKeptBytes = 32 * 2 ** 20
-/** A page that fits into one packet with its head arrives no sooner when it is compressed. */
+/** Compression does not help if a page and its headers fit into one packet anyway. */
 const fewestBytes = 1024
 /** The most pages that are read, pages that are compressed, and long lists that are sent at one time. */
 const maxReads = 200
@@ -54,8 +57,8 @@ export class Pages {
   }
 
   /**
-   * Returns a list in the best of the codings, or plain if compressing it gains nothing or too many pages are being
-   * compressed. Rejects with StoreUnavailable: `unread`, `overloaded`.
+   * Returns a list in the best of the codings, or plain if it is small or too many pages are being compressed. Rejects
+   * with StoreUnavailable: `unread`, `overloaded`.
    */
   get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
     const [best = 'identity'] = codings
@@ -91,7 +94,7 @@ export class Pages {
     return page
   }
 
-  /** Makes something once for all that ask for it meanwhile. */
+  /** Calls `make` once, and shares its result with everyone who asks for the name meanwhile. */
   #once<T>(making: Map<string, Promise<T>>, name: string, most: number, make: () => Promise<T>): Promise<T> {
     let coming = making.get(name)
     if (coming) return coming
@@ -101,7 +104,7 @@ export class Pages {
     return coming
   }
 
-  /** Reads as many plants behind `after` as fit into a page, at least one. A part that is too large is read again. */
+  /** Reads as many plants after `after` as fit into a page, at least one. A part that is too large is read again. */
   async #readPart(range: Range, after: number): Promise<Part> {
     let count = Math.min(range.last - after, fitting(this.#meanBytes))
     for (;;) {
@@ -123,12 +126,12 @@ export class Pages {
     throw new StoreUnavailable('unread', `the log no longer holds the plants up to ${last}`)
   }
 
-  /** Opens a stream of a long list. It makes one part ahead of its reader, and each client's list is its own. */
+  /** Opens a stream of a long list. It prepares one part ahead of its reader. Clients do not share streams. */
   #open(range: Range, first: Part, [coding = 'identity']: readonly Coding[]): Body {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
-    // Parts are texts: buffers would pile up outside of the heap, where V8 seldom collects.
+    // Parts are strings: buffers would pile up outside of the heap, which V8 seldom collects.
     const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
     // An error of one stream destroys the other with it.
@@ -143,7 +146,7 @@ export class Pages {
       const items = isLast ? part.array.slice(1) : part.array.slice(1, -1)
       yield (part === first ? '[' : ',') + items
       if (isLast) return
-      // Each part takes a turn of the event loop, as a store may read within one.
+      // Each part takes a turn of the event loop, because a store may read without yielding.
       await new Promise(setImmediate)
     }
   }

@@ -7,7 +7,7 @@ import type { Fault } from '../../schemas/problem.ts'
 /** The most faults that a problem lists. */
 export const maxFaults = 20
 
-/** Options of Ajv, for Fastify and for commands: it coerces nothing, drops nothing, and finds every fault. */
+/** Options of Ajv, for requests and imports: it coerces nothing, drops nothing, and finds every fault. */
 export const ajvOptions = {
   coerceTypes: false,
   removeAdditional: false,
@@ -33,8 +33,8 @@ export function makePlantCheck(): (value: unknown) => readonly Fault[] {
 }
 
 /**
- * Finds what a schema does not: texts with lone surrogates, which no portable pattern matches, and more unknown members
- * than a problem lists, which Ajv would take long to check. `known`: the names of members or parameters.
+ * Finds what a schema does not: texts with lone surrogates, which no portable pattern can exclude, and more unknown
+ * members than a problem lists, which Ajv would take long to check. `known`: the names of members or parameters.
  */
 export function findValueFaults(value: unknown, known: ReadonlySet<string>, part: Part): readonly Fault[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return none
@@ -60,7 +60,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   const faults = new Map<string, Fault>()
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // An empty text has a fault of length already, and one fault of a parameter is enough.
+    // For an empty text only the length is reported, and for a parameter only one fault.
     const key =
       fault.parameter ??
       `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
@@ -102,7 +102,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
       code: 'length',
       detail: `must have at ${side} ${params.limit} character${params.limit === 1 ? '' : 's'}`,
     }
-  // A number that is too large for a double is infinite, and no integer.
+  // A number that is too large for a double becomes Infinity, which is not an integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
   if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
     const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum

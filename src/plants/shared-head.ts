@@ -3,14 +3,14 @@ import type { Head, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
 
-/** The most lists that may wait for a look at the log. */
+/** The most lists that may wait for one look at the head. */
 const maxWaiting = 10_000
 
 type Look = { count: number; positions: Set<number>; head: Promise<Head> }
 
 export class SharedHead {
   readonly #log: PlantLog
-  /** The look that has not begun, which further lists join. */
+  /** The next look, which has not begun yet: more lists can still join it. */
   #next: Look | undefined
   /** Ends with the look in progress. */
   #current: Promise<unknown> | undefined
@@ -37,7 +37,10 @@ export class SharedHead {
     return { count: 0, positions, head }
   }
 
-  /** A look that began before a request arrived is of no use to it: the next one begins when that has ended. */
+  /**
+   * A look that began before a request arrived may be stale for it, so the next one begins when the current one has
+   * ended.
+   */
   async #look(positions: Set<number>): Promise<Head> {
     // Requests that were read in this turn of the event loop share the look.
     await (this.#current ?? new Promise(setImmediate))

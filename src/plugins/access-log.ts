@@ -4,8 +4,8 @@ import fp from 'fastify-plugin'
 import type { AnsweredRequest } from '../metrics.ts'
 
 /**
- * Lines are gathered up to this size, or for this long, as each write wakes a thread; in bytes, which cost the garbage
- * collector nothing.
+ * Lines are collected up to this size or for this long, because each write wakes a thread. They are kept as bytes,
+ * which cost the garbage collector nothing.
  */
 const chunkBytes = 256 * 1024
 const flushMs = 250
@@ -15,7 +15,10 @@ const maxUrlLength = 1024
 /** The most targets that are cached; clearing them all costs less than tracking their use. */
 const maxTargets = 1000
 
-/** `write`: takes whole lines, and copies them; absent: none are made. `mask`: masks tokens in what clients sent. `count`: for metrics. */
+/**
+ * `write`: takes whole lines, and copies them; if absent, no lines are made. `mask`: masks tokens in what clients sent.
+ * `count`: for metrics.
+ */
 export type AccessLogOptions = {
   write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string
@@ -42,7 +45,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     const startMs = performance.now()
     // A connection that is gone has no address.
     const address = addressOf(request)
-    // Unlike `finish`, it comes too when the client leaves before it has the whole answer.
+    // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
       // 499: the client left first.

@@ -83,8 +83,8 @@ function answer(reply: FastifyReply, reason: string | undefined) {
 }
 
 /**
- * Publishes the head of a store's log, and the unsafe settings of its servers, if it has any. Values that are not known
- * in time are left out: the others are needed most when the store does not answer.
+ * Publishes the head of a store's log, and the unsafe settings of its servers, if it has any. Values that are not
+ * available in time are left out, because the others are needed most when the store does not answer.
  */
 function showStore(store: Store, meter: Meter, hasServers: boolean): void {
   const readPosition = within(gaugeMs, async () => (await store.log.head()).position)

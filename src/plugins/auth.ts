@@ -1,4 +1,5 @@
-// Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived.
+// Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived if
+// the verdict has run out meanwhile.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
@@ -44,7 +45,8 @@ export const auth = fp<AuthOptions>(
       }
     }
 
-    // Made once, as a flood of them should be cheap. Without credentials there is no error code (RFC 6750, section 3.1).
+    // Made once, so that refusing many requests is cheap. Without credentials there is no error code (RFC 6750, section
+    // 3.1).
     const noToken = new ProblemError(problems.noToken, challengeWith(''))
     const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
 

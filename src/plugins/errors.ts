@@ -1,4 +1,5 @@
-// Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
+// Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
+// HTTP.
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -18,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-/** Problems for a store that failed: they tell the outcome, and nothing internal. */
+/** Problems for a store that failed: they state the outcome and reveal nothing internal. */
 const storeProblems: Record<FailedOutcome, KnownProblem> = {
   'nothing-added': problems.nothingAdded,
   unknown: problems.outcomeUnknown,
@@ -59,7 +60,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
   const refusals = new Outage(app.log as Logger, refusalWords)
   app.decorateReply('problem', undefined)
 
-  // What cannot be served is refused before its body is read.
+  // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
     const { url, headers, httpVersionMinor } = request.raw
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
@@ -86,9 +87,12 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
     throw describeMiss(request)
   })
 
-  /** Logs an internal error whole; that the store fails or refuses requests, now and then. */
+  /**
+   * Logs each internal error with its stack. That the store fails or refuses requests is logged at most every few
+   * seconds.
+   */
   function logFailure(error: Error, requestId: string): void {
-    // An issuer that is away is logged where its keys are loaded.
+    // That an issuer is unavailable is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (error.outcome === 'overloaded') refusals.reportFailure(error, { requestId })

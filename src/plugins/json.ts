@@ -1,4 +1,5 @@
-// Bodies and queries: JSON in UTF-8 only, integers in decimal digits only, and the faults that no schema names.
+// Parses bodies (JSON in UTF-8 only) and integers in queries (decimal digits only), and finds the faults that schemas
+// do not.
 import { isUtf8 } from 'node:buffer'
 import type { RequestListener } from 'node:http'
 import type { TObject } from '@sinclair/typebox'
@@ -50,7 +51,7 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
     const query = request.query as Record<string, unknown>
     for (const name of integers) {
       const text = query[name]
-      // `-0` is no number of digits, and stays as it is.
+      // `-0` stays a text, so that the schema refuses it.
       if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
         query[name] = Number(text)
     }

@@ -1,4 +1,4 @@
-// What every request gets: an id, headers of its answer, and a gentle end when the service stops.
+// What every request gets: an id, headers of its answer, and a graceful end when the service stops.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -47,9 +47,9 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     isDraining = true
-    // Connections that were opened for later, as browsers do: Node closes only those that were used.
+    // Browsers open connections in advance. Node closes idle connections only if they have been used.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
-    // A client that was cut off must not take a part of an answer for the whole: Node would end its connection normally.
+    // Node would end connections normally, and a client could mistake a part of an answer for the whole.
     const reset = () => {
       for (const socket of connections) socket.resetAndDestroy()
     }

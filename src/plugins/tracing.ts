@@ -74,12 +74,15 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
     spanProcessors: [clientFaults, new BatchSpanProcessor(exporter)],
   })
-  // A span has no children here, so the context need not follow asynchronous calls, which would cost each of them.
+  // Spans have no children here, so the context need not follow asynchronous calls, which would slow down each of them.
   provider.register({ contextManager: null })
   return provider
 }
 
-/** @fastify/otel marks every answer of an error handler as an error; 4xx are none of a server (OpenTelemetry, HTTP spans). */
+/**
+ * @fastify/otel marks every answer of an error handler as an error, but for a server 4xx is not an error
+ * (OpenTelemetry, HTTP spans).
+ */
 const clientFaults = {
   onStart() {},
   onEnd({ attributes, status }: ReadableSpan): void {
@@ -90,7 +93,10 @@ const clientFaults = {
   async shutdown() {},
 }
 
-/** Counts spans, and logs an outage of the collector, whose answers are not repeated: they may hold what it was sent. */
+/**
+ * Counts spans, and logs outages of the collector. Its answers are not logged, because they may repeat what was sent to
+ * it.
+ */
 function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
   const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
   let [sent, lost] = [0, 0]

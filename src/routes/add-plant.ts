@@ -12,7 +12,10 @@ import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
 
-/** A verdict on a token is that old at most, and a revocation takes effect within five seconds. */
+/**
+ * How long after a verdict on a token has run out a plant may still be added. With the two seconds that a verdict is
+ * cached, a revocation takes effect within five.
+ */
 const revocationMs = 3000
 
 const schema = {

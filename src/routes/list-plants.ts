@@ -44,14 +44,14 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     // CORS may have set another Vary.
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
-    // Fastify would say that the body of a HEAD without one has no bytes.
+    // Without a body, Fastify would send `content-length: 0` for a HEAD.
     if (request.method === 'HEAD' && status === 200) return reply.send(Readable.from([]))
     // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
     return reply.send(body as never)
   })
 }
 
-/** Sends a long list. When it fails, the connection is reset, so that no client takes a part for the whole. */
+/** Sends a long list. If it fails, the connection is reset, so that no client takes a part for the whole. */
 function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
@@ -59,7 +59,7 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
     request.log.error({ err, requestId: request.id }, 'a list was broken off')
     reset()
   })
-  // The client has taken no byte for a while.
+  // The client has not read anything for a while.
   raw.once('timeout', reset)
   raw.once('pipe', () => {
     list.on('data', ({ length }) => {

@@ -1,5 +1,5 @@
-// What an engine gives. An engine is a folder that implements this page, and a row in `engines.ts`; everything above is
-// written once for all engines.
+// The interface of an engine. An engine is a folder that implements this file, and a row in `engines.ts`; what the
+// service does above is written once for all engines.
 import type { Logger } from 'pino'
 
 export type Engine = {
@@ -16,11 +16,10 @@ export type Engine = {
 }
 
 /**
- * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is for
- * a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one is
- * refused (`isMissing`). `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
- * made.  `lost`:
- * called when plants that were in the log no longer are.
+ * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is
+ * for a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one
+ * is refused (`isMissing`). `mustBeAlone`: make no tables in a database that has other tables. `made`: called when a
+ * database was made. `lost`: called when plants that were in the log no longer are.
  */
 export type OpenOptions = {
   logger: Logger
@@ -50,7 +49,7 @@ export interface Store {
   /** Resolves when the store is writable now. */
   ready(): Promise<void>
   status(): Promise<EngineStatus>
-  /** Runs the database's own checks and those of its schema, part by part: name of the part and its check. */
+  /** Checks of the database and its schema, by the name of the part that is checked. */
   readonly checks: Record<string, () => Promise<Damage[]>>
   /** Writes rows and tokens of another store, for `copy`. Absent: `copy --to` is refused. */
   readonly copy?: CopyTarget
@@ -85,8 +84,8 @@ export interface PlantLog {
    */
   append(entries: Entry[], options?: { deadlineMs?: number; note?: NoteChange }): Promise<Outcome[]>
   /**
-   * Reads the head, which counts every batch that any replica acknowledged before the call, and in the same look the
-   * marks of `positions`.
+   * Reads the head and, in the same look, the marks of `positions`. The head includes every batch that any replica
+   * acknowledged before the call.
    */
   head(positions?: readonly number[]): Head | Promise<Head>
   /**
@@ -133,7 +132,7 @@ export interface TokenTable {
 /** The change of a note from the value `before` to `value`; empty: there is none, or will be none. */
 export type NoteChange = { key: string; before: string; value: string }
 
-/** Texts by key: what imports have consumed, and which copy into the store is running. */
+/** Texts by key: how much of each input an import has added. */
 export interface Notes {
   /** Reads the notes whose keys begin with a prefix. */
   read(prefix: string): Promise<Map<string, string>>
@@ -156,7 +155,7 @@ export type StoredPlant = {
 export interface CopyTarget {
   /** Takes over the id of another store; false if this one has another id and holds plants or tokens. */
   adopt(id: string): Promise<boolean>
-  /** Adds rows behind the head as they are, marks included, durably and in one transaction. */
+  /** Adds rows after the head as they are, marks included, durably and in one transaction. */
   put(plants: StoredPlant[]): Promise<void>
   /** Adds a token, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
   putToken(token: Token): Promise<void>

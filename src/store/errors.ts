@@ -1,6 +1,9 @@
 // The errors of a store, on every engine.
 
-/** `unknown`: something may have been added. `overloaded`: nothing was done, as too many requests wait already. */
+/**
+ * `unknown`: something may have been added. `overloaded`: nothing was done, because too many requests are waiting
+ * already.
+ */
 export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store cannot do that now. Message and cause are for the operator, never for a client. */

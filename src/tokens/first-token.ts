@@ -1,4 +1,4 @@
-// Creates and announces the first token of a new store, or tells how to get one when all are lost.
+// Creates and announces the first token of a new store; otherwise says how to create one.
 import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SettingError } from '../setting-values.ts'

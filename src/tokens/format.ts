@@ -1,5 +1,5 @@
-// The format of tokens: plant_<id>_<secret>_<checksum>. With the checksum, junk is refused without a look-up, and
-// secret scanners recognize leaked tokens.
+// The format of tokens: plant_<id>_<secret>_<checksum>. Thanks to the checksum, junk is refused without a look-up, and
+// secret scanners can recognize leaked tokens.
 import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
@@ -24,7 +24,7 @@ export function readTokenId(text: string): string | undefined {
   return body !== undefined && checksum(body) === sum ? id : undefined
 }
 
-/** Hashes a token by SHA-256, in hex: so it is stored. */
+/** Returns the SHA-256 of a token in hex, which is what is stored. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }

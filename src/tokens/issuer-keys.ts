@@ -1,4 +1,5 @@
-// Caches the keys of an issuer: loads them in time, and uses them for a while when the issuer is unavailable.
+// Caches the keys of an issuer: loads them again when they are old, and keeps using them for a while if the issuer is
+// unavailable.
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -59,12 +60,12 @@ export class IssuerKeys {
   }
 
   /**
-   * Finds the key that a header names, or the only one that fits. `key`: there is none, as a load that began after the
-   * token was first seen brought none; `unavailable`: it cannot be looked up, or not before `retryMs`. Rejects with
-   * StoreUnavailable if too many tokens wait.
+   * Finds the key that a header names, or the only one that fits. Resolves to `key` if there is no such key (a load
+   * that began after the token was first seen did not bring it), and to `unavailable` if it cannot be looked up before
+   * `retryMs`. Rejects with StoreUnavailable if too many tokens wait.
    */
   async find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
-    // Read before the load that this token may begin, which counts for it.
+    // Read before this token may begin a load, so that this load counts for it.
     const nowMs = this.#now()
     if (this.#age > freshMs) void this.load()
     const found = await this.#look(header)
@@ -83,8 +84,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Time until the keys may be loaded again: twice in two pauses, and not at once after a success, so that nobody can use
-   * up both loads.
+   * Time until the keys may be loaded again. At most two loads begin within two pauses, and none right after a success,
+   * so that nobody can use up both loads.
    */
   get retryMs(): number {
     const afterSuccessMs = this.#loadedMs === this.#triedMs ? this.#pauseMs : 0
@@ -130,7 +131,7 @@ export class IssuerKeys {
     return this.#loading
   }
 
-  /** The one place where what comes from the issuer, or a proxy before it, can fail. */
+  /** The only place that handles failures of the issuer, or of a proxy in front of it. */
   async #loadNow(): Promise<void> {
     try {
       this.#keys = await loadKeys(this.#issuer, this.#limitMs)

@@ -53,7 +53,7 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
 
 /** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
-  // The router matches decoded paths, and reads a single colon as a parameter.
+  // The router matches decoded paths, and takes a single colon for the start of a parameter.
   const url = decodeURI(path).replaceAll(':', '::')
   app.get(url, { schema: { hide: true } }, (_request, reply) =>
     reply.header('cache-control', 'no-cache').send(metadata),

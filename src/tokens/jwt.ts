@@ -62,8 +62,8 @@ const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * True for what begins like a JWT: `{"` in base64url. White space before or behind the `{` would be JSON, but no issuer
- * writes that, and it would be another spelling that masks in logs would have to know.
+ * True for what begins like a JWT: `{"` in base64url. White space around the `{` would be valid JSON, but no issuer
+ * writes it, and the masks of the log would have to know that spelling, too.
  */
 export function isJwt(token: string): boolean {
   return /^ey[I-L]/.test(token)
@@ -86,7 +86,7 @@ export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Refusal
     : { header: header as Jwt['header'], claims }
 }
 
-/** True for canonical base64url: other spellings would be the same token under another name. */
+/** True for canonical base64url: any other spelling would be a second text for the same token. */
 function isCanonical(part: string): boolean {
   return Buffer.from(part, 'base64url').toString('base64url') === part
 }

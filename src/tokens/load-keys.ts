@@ -52,7 +52,7 @@ async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
 async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const { get } = new URL(url).protocol === 'https:' ? https : http
   const request = get(url, { signal, headers: { accept: 'application/json' } })
-  // An error after the answer has begun is one of its stream, too.
+  // An error after the answer has begun is also emitted by its stream, so it is ignored here.
   request.on('error', () => {})
   const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage]
   if (answer.statusCode !== 200) {
@@ -66,7 +66,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
     if (length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
-  // An answer without a length just ends.
+  // An answer without a length may just end when it is aborted.
   signal.throwIfAborted()
   const value = parse(Buffer.concat(chunks).toString())
   if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)

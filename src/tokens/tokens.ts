@@ -13,7 +13,9 @@ export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | nu
 /** Precision of the last use of a token. */
 export const touchMs = 60_000
 
-/** The id of every store's first token, so that of many replicas starting at once only one makes it. */
+/**
+ * The first token of every store has this id, so that only one of several replicas that start at once can create it.
+ */
 const firstTokenId = '00000000'
 
 export class Tokens {
@@ -52,7 +54,8 @@ export class Tokens {
   async rotate({ id: formerId, name, scopes, createdAt, expiresAt: formerEnd }: Token, overlapMs: number) {
     const now = this.#now()
     const { id, token } = makeToken()
-    // Rotation shortens a token, so the lifetime of its latest successor counts, even if that is revoked.
+    // A rotation has shortened the lifetime of this token, so that of its latest successor counts, even if that is
+    // revoked.
     const latest = (await this.#table.named(name)).findLast((one) => one.createdAt >= createdAt) as Token
     const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt
     const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)

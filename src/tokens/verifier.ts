@@ -1,5 +1,6 @@
-// Verifies tokens. A verdict is cached for two seconds: short enough for a revocation to take effect in time on every
-// replica, long enough that most requests need no database.
+// Verifies tokens. A verdict on a token of the store is cached for two seconds: short enough for a revocation to take
+// effect in time on every replica, long enough that most requests need no database. Valid tokens that cannot be revoked
+// here, those of an issuer and ACCESS_TOKENS, are verified again later or never.
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -48,7 +49,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     monotonicNow = () => performance.now(),
   } = options
   const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
-  // By SHA-256, so that the time of a look-up reveals nothing about tokens. Headers are read as Latin-1 (RFC 9110,
+  // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
   const own = new Map(
     accessTokens.map((token, index) => [
@@ -60,7 +61,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times until which invalid tokens are not judged again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  /** Tokens that are being judged: one that a thousand requests bring at once is judged once. */
+  /** Tokens that are being judged: one that many requests bring at once is judged once. */
   const judging = new Map<string, Promise<Grant | undefined>>()
   let unknown = 0
 
@@ -105,7 +106,7 @@ type LookUpOptions = { touch: (token: Token) => void; now: () => number; monoton
 /** Makes a function that reads the token with an id, whose hash must be `digest`, from the store. */
 function makeLookUp(tokens: Tokens, { touch, now, monotonicNow }: LookUpOptions) {
   return async (id: string, digest: string): Promise<Grant | undefined> => {
-    // A slow answer says nothing of a revocation in the meantime.
+    // The grant counts from the time of the question: a slow answer may miss a revocation in the meantime.
     const askedMs = monotonicNow()
     const token = await inTime(tokens.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined

@@ -117,7 +117,7 @@ function defineRotate(command: Command): void {
 
 type NewToken = { id: string; token: string; [more: string]: unknown }
 
-/** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. */
+/** Prints a new token. It cannot be shown again, so it is revoked if printing fails. */
 async function printToken(tokens: Tokens, made: NewToken, json: true | undefined): Promise<void> {
   try {
     await printResult(made, made.token, json)

@@ -54,7 +54,7 @@ type Described = {
   responses: Record<number, { headers?: Record<string, object>; content?: Content }>
 }
 
-/** Adds examples and links, and lets the responses share their headers. The result shares no nodes. */
+/** Adds examples, and lets the responses refer to shared headers. The result is a deep copy. */
 function complete({ openapiObject: document }: Made, basePath: string): OpenApi.Document {
   const { components, paths } = document
   const examples = makeExamples(basePath)

@@ -63,7 +63,8 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
       plugins: [(system: object) => plantStorePlugin(system)],
     },
     ...(signIn && { initOAuth: signIn }),
-    // Without a client the page cannot use the issuer, and its policy forbids to look it up.
+    // Without a client id the page cannot use the issuer, and its content security policy forbids fetching the issuer's
+    // metadata.
     transformSpecification: (contract: Readonly<Record<string, { securitySchemes?: { oidc?: object } }>>) => {
       if (!signIn) delete contract.components?.securitySchemes?.oidc
       return contract

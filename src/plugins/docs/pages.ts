@@ -8,7 +8,7 @@ import { problemTypes } from '../../../schemas/problems.ts'
 /** Texts of pages. `base`: the base path, which ends with a slash; `command`: how the command line is called here. */
 export type Site = { base: string; command: string }
 
-/** Pages of `docs/` that are served, and the programs to which they lead. */
+/** Pages of `docs/` that are served, and the example programs that they link to. */
 export const readingPages = ['guide']
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 

@@ -1,5 +1,5 @@
-// A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
-// one that was promoted.
+// A connection to the server that is followed, opened on demand and again after a failure: to the same server, or to
+// the one that was promoted.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
@@ -22,7 +22,7 @@ export function makeLink(servers: Servers, role: Role) {
   let opening: Promise<Session> | undefined
   let running = 0
 
-  /** Drops the connection: work in progress is repeated on a new one, behind a barrier. */
+  /** Drops the connection: work in progress is repeated on a new one, after a barrier. */
   function renew(): void {
     current?.destroy()
     current = undefined

@@ -77,7 +77,7 @@ const readOnly = { append: reject, execute: reject, idle: async () => {} }
 
 /** Makes `head` of the log, which reports that plants were lost. */
 function makeHead(link: Link, { logger, lost, mode }: OpenOptions): PlantLog['head'] {
-  // To read, a standby will do, which has none itself.
+  // A command that only reads may use a standby, which has no standbys of its own.
   const look = makeLook(mode === 'read' ? trusting : asking, (positions) => {
     logger.error(positions, describeLoss(positions))
     lost?.()

@@ -1,10 +1,10 @@
-// Reads the log: a look is one query for its head, the marks that are asked for, and whether the server can be believed; a
-// page is one for its text.
+// Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
+// trusted; another reads the text of a page.
 import type { Head } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 
-/** Makes the query. In two statements, a head and the marks below it could be of two logs. */
+/** Makes the query. It is one statement, because the head and the marks of two could come from different logs. */
 const makeQuery = (isBacked: string) => `
   SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${isBacked} AS is_backed,
     (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
@@ -29,7 +29,7 @@ export function makeLook(query: typeof asking, lost: (positions: { seen: number;
     const { position, mark, is_backed, marks } = rows[0] as Row
     refuseAlone(is_backed)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
-    // Another look may have found it meanwhile.
+    // Another look may have found the loss meanwhile.
     if (last === before && found[before.position] !== before.mark)
       lost({ seen: before.position, now: position })
     last = { position, mark }

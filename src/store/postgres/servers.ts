@@ -1,5 +1,5 @@
-// Follows one server of the cluster, on one timeline, with all connections of this process. If one of them finds that
-// another server has taken over, the others leave the old one before they are used again.
+// All connections of this process follow one server of the cluster, on one timeline. If one of them finds that another
+// server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
@@ -51,7 +51,10 @@ export class Servers {
     return origin === this.#followed
   }
 
-  /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
+  /**
+   * Makes a session. While there is no server, only one attempt at a time looks for one, and all that wait share its
+   * failure.
+   */
   async connect(role: Role): Promise<Session> {
     while (this.#scout) await this.#scout
     if (this.#pauseMs === 0) return this.#connect(role)
@@ -61,7 +64,7 @@ export class Servers {
     return this.#scout
   }
 
-  /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
+  /** Connects to all servers at once and keeps the first acceptable one, so that a frozen server delays nothing. */
   async #connect(role: Role): Promise<Session> {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
@@ -88,7 +91,7 @@ export class Servers {
   /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
-      // A URL may name a standby alone: to read, that will do if no primary is found.
+      // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
       const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
       await session.open(access, timeoutMs)
       // A server that was restored from a backup may have another store, or none.
@@ -122,7 +125,7 @@ export class Servers {
     this.#outage.reportRecovery()
   }
 
-  /** The longer an outage, the longer the pauses; replicas do not come at the same moment. */
+  /** Pauses grow with the outage, and are random, so that replicas do not reconnect at the same moment. */
   #noteAbsence(): void {
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
     this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)

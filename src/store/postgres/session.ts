@@ -1,4 +1,4 @@
-// A session with one server: its settings, the origin of its log, and what it takes to be trusted.
+// A session with one server: its settings, the origin of its log, and the conditions for trusting it.
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
@@ -6,8 +6,8 @@ import { readUrl } from './hosts.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
- * SQL that is true unless the server must have synchronous standbys and none streams from it: it may have been deposed
- * then. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
+ * SQL that is true unless the server must have synchronous standbys and none streams from it: in that case it may no
+ * longer be the primary. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
  */
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
@@ -47,7 +47,7 @@ export class Session {
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
-    // An error between queries is that of the next one.
+    // An error between queries is reported by the next query.
     this.#client.on('error', (error) => {
       this.#firstError ??= error
     })
@@ -55,7 +55,8 @@ export class Session {
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
-    // pg listens later, so that nothing is sent where it must be bound and is not; it prefers the bound mechanism.
+    // pg's own listeners run after these, so no password is sent that must be bound and is not. pg prefers the bound
+    // mechanism.
     for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
       this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
         this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
@@ -98,7 +99,7 @@ export class Session {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
-  /** Throws the first error: those behind it only say that the transaction or the connection has failed. */
+  /** Throws the first error: later ones only say that the transaction or the connection has failed. */
   #fail = (error: Error & { code?: string }): never => {
     if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#firstError = error
     this.#firstError ??= error
@@ -124,8 +125,8 @@ export class Session {
   }
 
   /**
-   * Ends barriers that their clients have given up: no time-out of the server ends a wait for standbys. To end that of a
-   * batch would show its plants.
+   * Ends barriers that their clients have given up, because no time-out of the server ends a wait for standbys. Ending
+   * the wait of a batch instead would show its plants.
    */
   async endBarriers(): Promise<void> {
     await this.query(endBarriers)
@@ -137,8 +138,9 @@ export class Session {
 }
 
 /**
- * The session's settings, which override those of the role, the database and the server. A client that vanished holds no
- * lock for long. Plans are kept, and suit a log of any length, as everything goes by an index, in its order.
+ * The session's settings, which override those of the role, the database and the server. A client that vanished holds
+ * no lock for long. Plans are kept, and stay good for a log of any length, because every query uses an index, in its
+ * order.
  */
 const settings = `
   ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('default_transaction_isolation', 'read committed'),
@@ -175,7 +177,7 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
-/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
+/** The order of the queries: irregular, so that even a pooler that alternates between sessions is detected. */
 const askedClients = [0, 1, 1, 0, 0, 1, 0]
 
 /**

@@ -1,4 +1,4 @@
-// The time-outs, which depend on one another, in milliseconds.
+// Time-outs in milliseconds. They depend on one another.
 
 /** Time that one attempt has. */
 export const attemptMs = 2000

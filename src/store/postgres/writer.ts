@@ -13,8 +13,8 @@ import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 
 /**
- * The result of a transaction, and the statement to send with its COMMIT. `trace`: finds a row if it was committed;
- * `none`: nothing would tell; absent: it changes nothing.
+ * The result of a transaction, and the statement to send with its COMMIT. `trace`: a query that finds a row if the
+ * transaction was committed; `none` if there is no such query; absent if nothing is changed.
  */
 type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none' }
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
@@ -58,7 +58,8 @@ export function makeWriter(link: Link, heads: Link) {
       const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
       await session.commit(change ? [change, commit] : [commit]).catch((error) => {
-        // The server refused a statement, and with it the transaction. Otherwise it may show what no standby has.
+        // If the server refused a statement, the transaction has failed. Otherwise the server may show plants that no
+        // standby has.
         if (isFinal(error)) sent = undefined
         else heads.renew()
         throw error
@@ -94,7 +95,7 @@ async function planBatch(
   ])
   const { outcomes, added } = judge(entries, items)
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
-  // A value of a note is written once: it has the progress of one import.
+  // No two batches write the same value of a note, because it has the progress of one import: so it can be the trace.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }
 
@@ -149,11 +150,11 @@ function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcom
   return { outcomes, added }
 }
 
-/** Makes the query that inserts entries behind `position` with a fresh mark, and the one that finds the mark. */
+/** Makes the query that inserts entries after `position` with a fresh mark, and the one that finds the mark. */
 function insertPlants(position: number, entries: Entry[]): { change: QueryConfig; trace: QueryConfig } {
   const mark = randomBytes(8).toString('base64url')
   const ids = entries.map(({ id }) => id ?? 'NULL')
-  // Our JSON holds no line feed. Quoting each item for an array would take longer than all the rest.
+  // Our JSON contains no line feeds. Quoting each item for an array would take longer than all the rest.
   const items = entries.map(({ item }) => item).join('\n')
   const checksums = entries.map(({ id = null, item }, n) =>
     checksumOf({ position: position + 1 + n, id, item, mark }),

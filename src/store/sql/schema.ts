@@ -1,4 +1,6 @@
-// The tables of a store. They are made in steps: a later version appends one, which changes the tables of the former.
+// The tables of a store, in steps, of which there is one so far. SQLite runs the steps that a store lacks whenever it
+// is opened for writing. PostgreSQL runs them only when it creates a store: before a second step is added, `findStore`
+// must run it on existing stores, and a store of an older version must be refused for reading.
 import { StoreRefused } from '../errors.ts'
 
 const tokens = `

@@ -1,4 +1,4 @@
-// What both engines do alike in SQL: all of a store except its log and its own parts.
+// What both engines do in the same way in SQL: all of a store except its log, its status, and opening and closing.
 import type { CopyTarget, Damage, NoteChange, Store, StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Dialect, Sql, SqlStore, Value } from './sql.ts'
@@ -88,8 +88,8 @@ function readReport(row: Record<string, Value>): Damage[] {
 }
 
 /**
- * Adopts an id. It runs even if the id is the same: on PostgreSQL its row lock waits for the last COMMIT of a copy that
- * was killed.
+ * Adopts an id. It also runs if the id is the same: on PostgreSQL its row lock then waits for the last COMMIT of a copy
+ * that was killed.
  */
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND

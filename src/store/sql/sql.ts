@@ -1,4 +1,4 @@
-// SQL, which both engines speak: queries with parameters $1, $2, …, and integers within ±(2^53−1).
+// The SQL that both engines understand: queries with parameters $1, $2, …, and integers within ±(2^53−1).
 import type { Store } from '../engine.ts'
 
 export type Value = string | number | null

@@ -1,5 +1,5 @@
-// Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, settles what it holds,
-// and makes the tables that are missing.
+// Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
+// durable, and makes the tables that are missing.
 import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -33,7 +33,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(opened))
-    // Not waiting in SQLite, which backs off.
+    // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
     settle(opened, path, descriptor)
     makeTables(opened, path)
@@ -77,9 +77,9 @@ function makeTables(db: DatabaseSync, path: string): void {
 }
 
 /**
- * Makes durable what a database is found with: syncs its log, writes that back as far as other readers allow, and syncs
- * the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process that was
- * killed may not have synced it.
+ * Makes the contents of a database durable: syncs its write-ahead log, checkpoints that as far as other readers allow,
+ * and syncs the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process
+ * that was killed may not have synced it.
  */
 function settle(db: DatabaseSync, path: string, descriptor: number): void {
   try {

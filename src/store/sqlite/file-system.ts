@@ -25,7 +25,7 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }
 
-/** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` beside the real file. */
+/** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` next to the real file. */
 export function resolveLinks(path: string): string {
   return existsSync(path) ? realpathSync(path) : path
 }

@@ -1,4 +1,4 @@
-// Checks that the path still names the open files. SQLite goes on writing to a file that was deleted or replaced, and
+// Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
 import { statSync } from 'node:fs'
 import { StoreRefused } from '../errors.ts'
@@ -7,8 +7,8 @@ import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
- * Notes the open files of a database: those with these `ids`, or those that the path and the ones beside it (`-wal`,
- * `-shm`) name now. Throws errors of the file system.
+ * Notes the open files of a database: those with these `ids`, or those that are at the path now, with the `-wal` and
+ * `-shm` next to it. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
   const target = resolveLinks(path)
@@ -33,8 +33,8 @@ export function noteFiles(path: string, known?: FileId[]) {
   }
 
   /**
-   * Finds the reason, for the operator, why nothing may be added; undefined if there is none. Never throws: a file that
-   * cannot be examined counts as lost.
+   * Returns why nothing may be added, as a message for the operator; undefined if all is well. Never throws: a file
+   * that cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
     const fault = paths.map(findFaultIn).find((one) => one !== undefined)

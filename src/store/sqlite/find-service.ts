@@ -1,9 +1,11 @@
-// Finds, from outside, the processes that have a SQLite file open.
+// Finds the processes that have a SQLite file open, without their cooperation.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { ServiceStatus } from '../engine.ts'
 
-/** A process with the database open in WAL mode holds a lock behind this offset (SQLite, os.h, PENDING_BYTE). */
+/**
+ * A process that has the database open in WAL mode holds a lock on a byte after this one (SQLite, os.h, PENDING_BYTE).
+ */
 const lockByte = 0x40000000
 
 /**

@@ -8,8 +8,8 @@ const lockPollMs = 1
 export const marginMs = 100
 
 /**
- * Tries again while another process has the lock. SQLite itself would back off to 100 ms, miss the gaps of a process
- * that adds batch after batch, and give up at once where two wait for each other.
+ * Tries again while another process has the lock. SQLite itself would back off to 100 ms, miss the short gaps between
+ * the batches of another process, and give up at once if two wait for each other.
  */
 export function untilFree(attempt: () => void, waitMs = lockMs): void {
   const endMs = performance.now() + waitMs

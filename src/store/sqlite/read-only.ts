@@ -1,4 +1,5 @@
-// Opens SQLite files for reading, and checks that they are ours. Nothing is made that the owner of the file cannot use.
+// Opens SQLite files for reading, and checks that they are ours. Never creates files that the owner of the database
+// cannot use.
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
@@ -9,8 +10,8 @@ import { lockMs } from './locks.ts'
 const headerBytes = 100
 
 /**
- * Opens a plant store, or an empty database if `mayBeEmpty`, beside its writers. A log that a killed process left is
- * synced before it is believed. Throws StoreRefused.
+ * Opens a plant store, or an empty database if `mayBeEmpty`, while others may write to it. A write-ahead log that a
+ * killed process left is synced before it is used. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   const { size, uid } = statSync(path)

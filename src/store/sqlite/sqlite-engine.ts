@@ -1,5 +1,5 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
-// slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
+// slow disk never blocks the event loop. Files stay open even if the path changes, because they may be the last copy.
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -63,7 +63,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
     ...makeSqlStore({ select, execute }, sqliteDialect),
-    // A batch of no plants needs all that others need.
+    // An empty batch needs all that any batch needs: the files, the lock and the thread.
     async ready() {
       await append([], { deadlineMs: performance.now() + lockMs })
     },

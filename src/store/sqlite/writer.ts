@@ -22,7 +22,8 @@ export type Writer = Awaited<ReturnType<typeof startWriter>>
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
 export async function startWriter(options: WriterOptions, logger: Logger) {
-  // The descriptor of the database stays open: see `syncFile`. The thread needs nothing that was preloaded here.
+  // The descriptor of the database stays open: see `syncFile`. The thread does not need the modules that were preloaded
+  // in this process.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [started] = (await once(worker, 'message')) as [Started]
@@ -64,7 +65,7 @@ function watch(files: OpenFiles, logger: Logger) {
   }
 }
 
-/** Called after a sync that failed: nobody knows what the disk holds, and another sync would not tell. */
+/** Called after a sync that failed: the contents of the disk are unknown, and another sync would not reveal them. */
 function endProcess(logger: Logger, reason: string): never {
   const message =
     'the disk failed to sync the database: the last plants may be lost; check the disk, then start again'
