@@ -1,15 +1,11 @@
-// Group commit, through the front door: many writers at once, the bounded line, a writer thread that ends.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { EventEmitter, once } from 'node:events'
+// Group commit, through the front door: many writers at once, and the bounded line.
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import type { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { type Answer, request, startApp } from '../support/service.ts'
-import { openStore, type Store } from '../support/stores.ts'
 import { compose, exchange } from '../support/wire.ts'
 
 const writers = 64
@@ -118,60 +114,4 @@ test('beyond the waiting line plants are refused with 503, and what was acknowle
     'what was acknowledged is there',
   )
   t.ok(names.length - added.length <= refused.filter(isUnknown).length, 'and nothing that was denied')
-})
-
-test('a batch that the database refuses fails as a whole, and the next one succeeds', async (t) => {
-  const database = await sqlite.createDatabase(t)
-  const { url } = await startApp(t, database)
-  await request(`${url}/plants`, { body: { name: 'before', tag: '' } })
-  const other = new DatabaseSync(fileURLToPath(database))
-  other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END")
-  const refused = await request(`${url}/plants`, { body: { name: 'during', tag: '' } })
-  t.equal(refused.status, 503)
-  t.equal(refused.headers.get('retry-after'), '1')
-  t.notMatch(refused.text, /full|SQL/, 'nothing of the inside is said')
-  other.exec('DROP TRIGGER full')
-  other.close()
-  t.equal((await request(`${url}/plants`, { body: { name: 'after', tag: '' } })).status, 200)
-  t.same((await request(`${url}/plants`)).json(), [
-    { name: 'before', tag: '' },
-    { name: 'after', tag: '' },
-  ])
-})
-
-test('what the writer thread had when it ended is answered 503, and so are later additions; lists continue', async (t) => {
-  const threads: Worker[] = []
-  const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
-  subscribe('worker_threads', note)
-  t.teardown(() => unsubscribe('worker_threads', note))
-  const database = await sqlite.createDatabase(t)
-  const store = await openStore(database)
-  const batches = new EventEmitter()
-  const log: Store['log'] = {
-    ...store.log,
-    append(entries) {
-      const outcomes = store.log.append(entries)
-      batches.emit('sent')
-      return outcomes
-    },
-  }
-  const { url } = await startApp(t, database, { store: { ...store, log } })
-  const other = new DatabaseSync(fileURLToPath(database))
-  other.exec('BEGIN IMMEDIATE')
-  const sent = once(batches, 'sent')
-  const adding = request(`${url}/plants`, { body: { name: 'lost', tag: '', id: 1 } })
-  await sent
-  const thread = threads[0] as Worker
-  const ended = once(thread, 'exit')
-  await thread.terminate()
-  await ended
-  const answer = await adding
-  t.equal(answer.status, 503)
-  t.match(answer.text, /whether the plant was added is unknown/)
-  const late = await request(`${url}/plants`, { body: { name: 'late', tag: '' } })
-  t.equal(late.status, 503)
-  t.match(late.text, /nothing was added/)
-  other.exec('ROLLBACK')
-  other.close()
-  t.same((await request(`${url}/plants`)).json(), [])
 })

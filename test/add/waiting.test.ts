@@ -8,11 +8,11 @@ import { unavailable } from '../support/stores.ts'
 
 /** A log whose batches are committed when `commit` is called. */
 function makeLog() {
-  const batches: { entries: Entry[]; commit: (outcomes?: Outcome[]) => void }[] = []
-  const append: PlantLog['append'] = (entries) =>
+  const batches: { entries: Entry[]; deadlineMs?: number; commit: (outcomes?: Outcome[]) => void }[] = []
+  const append: PlantLog['append'] = (entries, options) =>
     new Promise((resolve) => {
       const commit = (outcomes: Outcome[] = entries.map(() => 'added')) => resolve(outcomes)
-      batches.push({ entries, commit })
+      batches.push({ entries, ...options, commit })
     })
   const unused = () => Promise.reject(new Error('not read here'))
   return { batches, log: { append, head: unused, read: unused } satisfies PlantLog }
@@ -28,13 +28,17 @@ test('plants that arrive during a commit form the next batch', async (t) => {
   const first = commits.append(entry('a'), stays())
   await turn()
   await turn()
-  const others = ['b', 'c', 'd'].map((name) => commits.append(entry(name), stays()))
+  const { deadlineMs, isGone } = stays()
+  const others = ['b', 'c', 'd'].map((name, n) =>
+    commits.append(entry(name), { deadlineMs: deadlineMs - (n % 2), isGone }),
+  )
   await turn()
   t.equal(batches.length, 1)
   batches[0]?.commit()
   t.equal(await first, 'added')
   while (batches.length < 2) await turn()
   t.same(batches[1]?.entries, ['b', 'c', 'd'].map(entry))
+  t.equal(batches[1]?.deadlineMs, deadlineMs - 1, 'the earliest deadline of its plants')
   batches[1]?.commit(['added', 'replayed', 'conflict'])
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])
 })

@@ -1,5 +1,5 @@
 // Commands that only read need no more than the right to, and leave nothing behind that the owner cannot use.
-import { chmodSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -71,4 +71,6 @@ test('another user who may read the files of SQLite does so beside a service, an
   await store.close()
   const told = { code: 1, stdout: '', stderr: /belongs to another user: run this as that user\n$/ }
   for (const command of commands) t.match(await readAsOther(command), told, 'at rest')
+  writeFileSync(`${fileURLToPath(url)}-shm`, '')
+  t.match(await readAsOther(['status']), told, 'one of the files that it would make is there')
 })

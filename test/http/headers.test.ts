@@ -1,5 +1,7 @@
 // Headers that answers have whatever they answer: nothing is sniffed, nothing names the software, connections are kept, each
 // request has a name, and browsers on other origins may read what the deployment allows.
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request as requestBy } from 'node:http'
 import { type Test, test } from 'tap'
 import { makeMask } from '../../src/log.ts'
 import { makeToken } from '../../src/tokens/format.ts'
@@ -60,6 +62,22 @@ test('a connection is kept longer than load balancers keep theirs', async (t) =>
   }
   const { app: hasty } = await startApp(t, undefined, { env: { KEEP_ALIVE: '0' } })
   t.equal(hasty.server.keepAliveTimeout, 1, 'or not at all')
+})
+
+test('the last answer of a connection closes it', async (t) => {
+  const { url } = await startApp(t)
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const most = 1000
+  const ends = []
+  for (let n = 1; n <= most + 1; n++) {
+    const sent = requestBy(`${url}/problems/id-conflict`, { method: 'HEAD', agent }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    await once(answer.resume(), 'end')
+    if (answer.headers.connection === 'close') ends.push(n)
+    if (answer.statusCode !== 200) t.fail(`request ${n} is answered ${answer.statusCode}`)
+  }
+  t.same(ends, [most])
 })
 
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */
@@ -167,6 +185,7 @@ test('a listed origin may preflight, add, list and read the headers, also of err
       answers.map(({ status }) => status),
       [200, 200, 400, 401, 404],
     )
+    if (named !== origin && named !== '*') t.equal(answers[1]?.headers.get('vary'), 'Origin, Accept-Encoding')
     for (const { headers } of answers) {
       t.equal(headers.get('access-control-allow-origin'), allowed)
       t.match(headers.get('access-control-expose-headers'), /ETag.*Link.*WWW-Authenticate/)

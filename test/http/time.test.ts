@@ -13,6 +13,7 @@ import '../support/short-limits.ts'
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
 const { fillLarge, openStore } = await import('../support/stores.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
+const { scopes } = await import('../../src/tokens/tokens.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
 const { request, startApp, startService, token } = await import('../support/service.ts')
@@ -97,7 +98,9 @@ test('the store has less time for a plant than its request, to say what became o
     leftMs.push(Number(options?.deadlineMs) - performance.now())
     return store.log.append(entries, options)
   }
-  const { port, url } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } } })
+  const grant = { id: 'a', scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
+  const options = { store: { ...store, log: { ...store.log, append } }, verify: () => grant }
+  const { port, url } = await startApp(t, '', options)
   t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
   // The time of a body that comes in pieces begins with its end.
   const bytes = compose({ body: '{"name":"b","tag":""}' })
@@ -109,6 +112,10 @@ test('the store has less time for a plant than its request, to say what became o
   socket.destroy()
   for (const ms of leftMs) t.ok(ms > 0 && ms <= storeLimitMs, `${ms} of ${storeLimitMs} ms`)
   t.equal(leftMs.length, 2)
+  // A token whose verdict ends now may have been revoked: a plant is not added for the whole time from here on.
+  grant.untilMs = performance.now()
+  t.equal((await request(`${url}/plants`, { body: { name: 'c', tag: '' } })).status, 200)
+  t.ok(Number(leftMs[2]) <= (storeLimitMs * 2) / 3)
 })
 
 /** A store whose log never answers one of its verbs. */
@@ -169,6 +176,7 @@ test('a client that takes nothing of a list is cut off, and cannot take a part f
 const partial = [
   ...['GET', 'HEAD', 'POST'].map((method) => `${method} /plants HTTP/1.1\r\nHost: a\r\n`),
   compose({ body: '{"name":', headers: { 'Content-Length': '100' } }),
+  compose({ headers: { Authorization: undefined } }).subarray(0, -2),
 ]
 
 test('a request that does not arrive in time is 408, and the connection ends', async (t) => {
@@ -179,8 +187,9 @@ test('a request that does not arrive in time is 408, and the connection ends', a
   app.server.requestTimeout = 300
   const answers = await Promise.all(partial.map((bytes) => exchange(port, bytes, Number.POSITIVE_INFINITY)))
   for (const [answer, ...more] of answers) {
-    t.match(answer, { status: 408 })
+    assertProblem(t, answer as NonNullable<typeof answer>, 408)
     t.equal(answer?.headers.get('x-content-type-options'), 'nosniff')
+    t.equal(answer?.headers.get('connection'), 'close')
     t.same(more, [])
   }
 })

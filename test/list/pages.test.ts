@@ -1,9 +1,14 @@
 // The cache of pages: each is read once, by its name, and a list is read in parts that are bounded in bytes. The text of
 // plants is a format: logs, ETags and retries hold it, so it may change only with its number.
+import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { type Test, test } from 'tap'
 import { Plant } from '../../schemas/plant.ts'
 import { itemFormat, longestItemBytes, serializeItem } from '../../src/plants/item.ts'
+import { rangeOf } from '../../src/plants/names.ts'
+import { Pages } from '../../src/plants/pages.ts'
 import { sqlite } from '../support/engines.ts'
+import { MemoryLog } from '../support/memory-log.ts'
 import { request, startApp } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
@@ -36,8 +41,9 @@ test('a page is read once, also when many ask for it at the same moment', async 
   t.equal(sizes.length, 2)
 })
 
+const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
+
 test('a list of the largest plants is read in parts of at most 256 KiB, but for the first', async (t) => {
-  const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
   t.equal(Buffer.byteLength(largest), longestItemBytes(Plant), 'the bound is that of the schema')
   const items = Array.from({ length: 3000 }, () => largest)
   const { url, sizes } = await start(t, items)
@@ -48,6 +54,15 @@ test('a list of the largest plants is read in parts of at most 256 KiB, but for 
     String(sizes.slice(-10)),
   )
   t.ok(sizes.length > 10)
+})
+
+test('a long list that its client leaves makes room for another', async (t) => {
+  const log = new MemoryLog(Array.from({ length: 300 }, () => ({ item: largest, id: undefined })))
+  const pages = new Pages(log)
+  const range = rangeOf(0, 300, await log.head())
+  const leave = async (coding: 'identity' | 'gzip') =>
+    once(((await pages.get(range, [coding])).bytes as Readable).destroy(), 'close')
+  for (let n = 0; n <= 100; n++) await t.resolves(leave(n % 2 ? 'gzip' : 'identity'))
 })
 
 /** A change here needs another `itemFormat`, and an answer to what becomes of the plants that are stored. */

@@ -90,3 +90,23 @@ test('a log that is cut between the look at its head and the reading gives 503, 
   t.equal(failed.headers.get('etag'), null)
   t.same(names(await request(`${one}/plants`)), ['old 1', 'old 2', 'new 0', 'new 1', 'new 2', 'new 3'])
 })
+
+test('a long list has no part of another log, though the log is itself again at the end', async (t) => {
+  const { log, one } = await start(t)
+  const fill = (name: string) => {
+    log.rows = []
+    log.add(...Array(1000).fill({ item: JSON.stringify({ name, tag: 'x'.repeat(500) }), id: undefined }))
+    return log.rows
+  }
+  const [other, own] = [fill('other'), fill('own')]
+  const read = log.read.bind(log)
+  let reads = 0
+  log.read = async (...range) => {
+    const array = await read(...range)
+    // The first read is of too many plants, and the second makes the first part.
+    log.rows = ++reads === 2 ? other : own
+    return array
+  }
+  await t.rejects(request(`${one}/plants`))
+  t.equal(reads, 2)
+})

@@ -78,6 +78,7 @@ tap.test('a log that was cut and grew again goes by new names', { timeout: 120_0
   cluster.primary.kill()
   await cluster.standbys[0]?.start()
   await cluster.failOver()
+  await eventually(() => Promise.all([1, 2].map(() => stores[0].log.head())))
   t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
   const errors = lines.filter(({ level }) => Number(level) >= 50)
   t.match(errors, [{ seen: 5, now: 3, msg: /^plants were lost below .* position 5 .* ends at 3 now$/ }])

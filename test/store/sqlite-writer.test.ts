@@ -59,6 +59,7 @@ test('a writer thread that ends leaves the outcome unknown, and nothing is added
   await ended
   await waiting
   await t.rejects(add(store, 'b'), unavailable('nothing-added'))
+  t.strictSame(await listNames(store), [], 'lists continue')
 })
 
 test('while the file cannot be opened again, each batch is refused, and later ones get their own outcomes', async (t) => {
