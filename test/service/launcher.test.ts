@@ -2,29 +2,35 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
+import { isFull } from '../support/full.ts'
 import { descendantsOf, inherited, noteProcess, run } from '../support/processes.ts'
 import { listeningOn, request, token } from '../support/service.ts'
+import { compose, readAnswers } from '../support/wire.ts'
 import { copyClone } from './clone.ts'
+import { systemPath } from './installed.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')
-const preload = (code: string) => `--import=data:text/javascript,${encodeURIComponent(code)}`
 /** Makes a Node take itself for one that is too old to run the service, and cannot replace itself. */
-const asOldNode = preload(`
+const asOldNode = `--import=data:text/javascript,${encodeURIComponent(`
   Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.0.0' } })
   Object.defineProperty(process, 'execPath', { value: '/usr/bin/node' })
-  process.execve = undefined`)
+  process.execve = undefined`)}`
 
 /** Starts `COMMAND ARGUMENTS` on a free port and waits until the service is ready. */
-async function start(t: Test, command: string, args: string[]) {
+async function start(t: Test, command: string, args: string[], env: NodeJS.ProcessEnv = inherited()) {
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...inherited(), HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token },
+    env: { ...env, HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token },
+    // As from a terminal: a signal to the group reaches all that it started.
+    detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)
@@ -39,7 +45,7 @@ async function start(t: Test, command: string, args: string[]) {
     for (const pid of [child.pid as number, ...descendants]) tryKill(pid)
   })
   t.equal((await request(`${url}/plants`)).status, 200)
-  return { child, ended, closed, descendants, stderr: () => stderr }
+  return { child, url, ended, closed, descendants, stderr: () => stderr }
 }
 
 function tryKill(pid: number): void {
@@ -95,6 +101,31 @@ test('npm start takes flags, and SIGTERM to npm is a clean end', async (t) => {
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
   t.notMatch(stderr(), /warning: |Error/)
 })
+
+/** Ways to the service in which a signal to the group reaches it more than once. */
+const starters: [how: string, command: string, ...args: string[]][] = [
+  ['the launcher', 'node', launcher, ...serve],
+  ['npm start', 'npm', 'start', '--', '--port', '0'],
+]
+
+for (const [how, command, ...args] of starters)
+  for (const signal of isFull ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))
+    test(`${signal} that comes many times through ${how} is one end: what is half sent is answered`, async (t) => {
+      const { child, url, closed, stderr } = await start(t, command, args, { PATH: systemPath })
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      // The service waits for the body once it has said so.
+      const bytes = compose({ body: '{"name":"late","tag":""}', headers: { Expect: '100-continue' } })
+      socket.write(bytes.subarray(0, -5))
+      await once(socket, 'data')
+      const received = text(socket)
+      while (child.exitCode === null && !/"msg":"stopping"/.test(stderr())) {
+        process.kill(-(child.pid as number), signal)
+        await new Promise(setImmediate)
+      }
+      socket.write(bytes.subarray(-5))
+      t.equal((await closed).at(0), 0, stderr())
+      t.match(readAnswers(await received), [{ status: 200 }])
+    })
 
 /** A clone in which nothing, or only what is named, is installed. */
 function createClone(t: Test, ...installed: string[]): string {

@@ -119,12 +119,12 @@ test('the package holds what runs, and nothing else', async (t) => {
   t.same(paths.toSorted(), expected.toSorted())
 })
 
-/** Starts an installed service in an empty directory, with threads, whose files are its own as well. */
+/** Starts an installed service in an empty directory. */
 async function serve(t: Test) {
   mkdirSync(home)
   const child = spawn(command, ['serve'], {
     cwd: createDirectory(t),
-    env: { PATH: systemPath, HOME: home, PORT: '0', THREADS: '2' },
+    env: { PATH: systemPath, HOME: home, PORT: '0' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)
@@ -174,7 +174,7 @@ test(`it is ${placed}, and serves on the Node of the machine`, async (t) => {
   t.same(await service.ended, [0, null])
 })
 
-test('its commands run, those with threads of their own too', async (t) => {
+test('its commands run', async (t) => {
   if (!isInstalled()) return skip(t, 'it is not installed')
   const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
   writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))

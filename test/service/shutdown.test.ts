@@ -1,15 +1,12 @@
 // SIGTERM and SIGINT: what is in flight is finished, then the process ends by itself, in time.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { readPlants } from '../cli/imports.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
-import { inherited, noteProcess } from '../support/processes.ts'
-import { listeningOn, request, type Service, startService, token } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { request, type Service, startService, token } from '../support/service.ts'
+import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 import { compose, readAnswers } from '../support/wire.ts'
@@ -82,9 +79,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 test('idle connections, half-sent requests and slow readers do not hold up the end', async (t) => {
   const database = await sqlite.createDatabase(t)
   const store = await openStore(database)
-  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
-  for (let n = 0; n < 40_000; n += 1000)
-    await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
+  await fillLarge(store)
   await store.close()
   const service = await startService(t, { DATABASE_URL: database, ADMIN_PORT: '0' })
   const idle = await open(t, service, compose({ target: '/plants?limit=0' }))
@@ -111,30 +106,6 @@ test('a delay that is longer than an end may take is waited for', async (t) => {
   const service = await startService(t, { DRAIN_DELAY: isFull ? '12' : '5' }, createDirectory(t))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })
-})
-
-test('one Ctrl-C that arrives twice, also from a launcher, counts once', async (t) => {
-  const launcher = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
-  const child = spawn(process.execPath, [launcher, 'serve'], {
-    cwd: createDirectory(t),
-    env: { ...inherited(), PORT: '0', ACCESS_TOKENS: token },
-    // As in a terminal: a signal goes to all processes of the group.
-    detached: true,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  noteProcess(child)
-  const ended = once(child, 'exit')
-  const port = Number(new URL(await listeningOn(child)).port)
-  const half = connect(port, '127.0.0.1')
-  half.on('error', () => {})
-  half.write(compose({ body: '{"name":', headers: { 'Content-Length': '100', Expect: '100-continue' } }))
-  await once(half, 'data')
-  process.kill(-(child.pid as number), 'SIGINT')
-  // The service has had the signal when it takes no more connections.
-  await until(async () => !(await isOpen(port)))
-  process.kill(-(child.pid as number), 'SIGINT')
-  half.destroy()
-  t.same(await ended, [0, null])
 })
 
 test('a request that is being sent when the signal comes is answered', async (t) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
-import { request, spawnCli, startApp, startService } from '../support/service.ts'
+import { spawnCli, startService } from '../support/service.ts'
 import { copyClone } from './clone.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -55,26 +55,6 @@ test('a start that fails half-way closes what it has opened, and ends', { timeou
   const { ended, output } = spawnCli(t, ['serve'], env)
   t.match(await ended, { code: 1, signal: null })
   t.match(output(), { stdout: '', stderr: /^plant-store: Error: there is no @fastify\/cors\n/m })
-})
-
-const documents = ['docs', 'docs/guide', 'problems/unread', 'openapi.yaml', 'openapi.json']
-
-test('a document is the same for a first client alone, for many at once, and after a failure', async (t) => {
-  const [first, second] = await Promise.all([0, 1].map(() => startEmpty()))
-  for (const path of documents) {
-    const url = `${first?.url}/${path}`
-    t.equal((await request(url, { method: 'POST', body: {} })).status, 405)
-    const head = await request(url, { method: 'HEAD' })
-    const asked = [1, 2, 3].map(() => request(`${second?.url}/${path}`))
-    const [one, ...others] = [...(await Promise.all(asked)), await request(url)]
-    for (const other of others) t.ok(other.text === one?.text, path)
-    for (const name of ['content-length', 'etag', 'vary'])
-      t.equal(head.headers.get(name), one?.headers.get(name))
-  }
-
-  function startEmpty() {
-    return startApp(t, `file:${join(createDirectory(t), 'plants.db')}`)
-  }
 })
 
 /** A clone of its own, with the packages of this one, and a folder for what is kept. */
