@@ -3,13 +3,14 @@ import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { openAdmin } from '../../src/plugins/admin.ts'
 import type { Store } from '../../src/store/engine.ts'
 import { createDirectory, engines, ownServer } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { run } from '../support/processes.ts'
-import { ask, findAdmin, request, spawnCli, startAdmin, startService } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { ask, findAdmin, request, spawnCli, startService } from '../support/service.ts'
+import { openStore, silent } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 import { send } from '../support/wire.ts'
@@ -22,6 +23,13 @@ const noPromtool = skipWithout('promtool')
 /** A store of which the admin server asks only what is given. */
 function makeStore(ready: Store['ready'], head = async () => ({ position: 7 })): Store {
   return { ready, log: { head }, status: async () => ({ cluster: { unsafe: ['fsync'] } }) } as never
+}
+
+/** Starts an admin server without a service. */
+async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
+  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger: silent, droppedLines })
+  t.teardown(admin.close)
+  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
 }
 
 test('a store that cannot be written, or does not answer, is the reason for not being ready', async (t) => {
@@ -133,18 +141,10 @@ function askAs(url: string, host: string): Promise<number | undefined> {
   })
 }
 
-test('any name reaches it; what it does not have is a problem, with the headers of the service', async (t) => {
+test('any name reaches it, and its answers have the headers of the service', async (t) => {
   const { url } = await startAdmin(t)
   for (const host of ['host.docker.internal', 'plant-store.example:9', 'localhost'])
     t.equal(await askAs(`${url}/livez`, host), 200, host)
-  for (const [path, method, status] of [
-    ['/plants', 'GET', 404],
-    ['/livez', 'POST', 405],
-  ] as const) {
-    const answer = await ask(url + path, { method })
-    t.equal(answer.status, status)
-    t.match(answer.headers.get('content-type'), /^application\/problem\+json/)
-  }
   const { headers } = await ask(`${url}/livez`, { method: 'HEAD' })
   t.match([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff'])
   t.equal(headers.get('server'), null)

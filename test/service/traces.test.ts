@@ -1,5 +1,4 @@
 // Traces: what of a request is sent to a collector, and what becomes of the service when the collector fails.
-import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import fastify, { LogController } from 'fastify'
@@ -9,6 +8,7 @@ import { noMeter } from '../../src/metrics.ts'
 import { tracing } from '../../src/plugins/tracing.ts'
 import { version } from '../../src/version.ts'
 import { collectLines } from '../support/stores.ts'
+import { listen } from '../support/wire.ts'
 import { startCollector } from './collector.ts'
 
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -86,7 +86,7 @@ test('the standard variables apply: names, headers, sampler, batches', async (t)
   const [traceId, spanId] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
   await app.inject('/plants?not-sampled')
   await app.inject({ url: '/plants', headers: { traceparent: `00-${traceId}-${spanId}-01` } })
-  const span = await collector.find(() => true)
+  const span = await collector.first()
   t.match(span, { traceId, parentSpanId: spanId, resource: { 'service.name': 'plants-of-mine' } })
   t.equal(collector.spans().length, 1)
   t.equal(collector.received[0]?.headers['x-key'], 'secret')
@@ -113,7 +113,7 @@ test('without traces no SDK is loaded', async (t) => {
     t.notOk(app.hasRequestDecorator('opentelemetry'))
     await app.inject('/plants')
     await close()
-    t.equal(collector.attempts, 0)
+    t.equal(collector.attempts(), 0)
   }
 })
 
@@ -127,8 +127,8 @@ const answers: Record<string, RequestListener> = {
   'never answers': () => {},
 }
 
-for (const [title, answer] of Object.entries(answers))
-  test(`a collector that ${title} delays no request, and the end of the service by a second at most`, async (t) => {
+test('a collector that fails delays no request, and the end of the service by a second at most', async (t) => {
+  for (const [title, answer] of Object.entries(answers)) {
     const collector = await startCollector(t)
     collector.answer(answer)
     const { app, lines, close } = await startTraced(t, collector.env)
@@ -137,9 +137,10 @@ for (const [title, answer] of Object.entries(answers))
     t.equal((await app.inject('/plants')).statusCode, 200)
     const startMs = performance.now()
     await close()
-    t.ok(performance.now() - startMs < 2000)
+    t.ok(performance.now() - startMs < 2000, title)
     t.notMatch(JSON.stringify(lines), 'secret')
-  })
+  }
+})
 
 test('an outage of the collector is logged once, with its reason, and so is its end', async (t) => {
   const collector = await startCollector(t)
@@ -161,11 +162,9 @@ test('a collector that speaks gRPC is told apart', async (t) => {
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {})
     socket.end(Buffer.from('000006040000000000000500004000', 'hex'))
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_BSP_SCHEDULE_DELAY: '20' }
+  })
+  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '20' }
   const { app, find } = await startTraced(t, env)
   await app.inject('/plants')
   t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {

@@ -9,7 +9,6 @@ import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { noMeter } from '../../src/metrics.ts'
-import { openAdmin } from '../../src/plugins/admin.ts'
 import { loadSettings } from '../../src/settings.ts'
 import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
 import { issuerOf } from '../../src/tokens/issuer.ts'
@@ -173,13 +172,6 @@ export async function ask(url: string, options: RequestInit = {}) {
   const response = await fetch(url, options)
   const { status, headers } = response
   return { status, headers, text: await response.text() }
-}
-
-/** Starts one without a service. */
-export async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
-  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger: silent, droppedLines })
-  t.teardown(admin.close)
-  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
 }
 
 /** Resolves to the URL that a service says it is listening on; rejects when it ends before. */
