@@ -1,4 +1,5 @@
-// The pages in Markdown: each link leads to a file and to a heading in it, and a page with a list of contents lists all.
+// The pages in Markdown: each link leads to a file and to a heading in it, a page with a list of contents lists all, and
+// docs/operate.md explains every line that the code can log.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -49,9 +50,51 @@ test('contents at the top of a page are its headings, in their order', (t) => {
   t.end()
 })
 
+const operate = readFileSync(`${root}docs/operate.md`, 'utf8')
+const [, index = ''] = /## Every line of the log\n(.*?)\n## /s.exec(operate) ?? []
+const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']) =>
+  [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => String(line)),
+)
+const sources = globSync('src/**/*.ts', { cwd: root }).map((file) => readFileSync(root + file, 'utf8'))
+
+const text = /'([^'\n]+)'|`([^`\n]+)`/.source
+/** Where the code says what is logged: calls of a logger, the words of an outage, and texts with a name. */
+const places = [
+  `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
+  `\\b(?:gone:|still:|back:|const back =)\\s+(?:${text})`,
+  `\\bwords\\(\\s*(?:${text}),\\s*(?:${text})`,
+  `listenTextResolver[^>]*=> (?:${text})`,
+  `function endProcess[^}]*message =\\s+(?:${text})`,
+  `function describe(?:Loss|Unsafe)\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
+]
+const found = sources.flatMap((code) =>
+  places.flatMap((place) => [...code.matchAll(new RegExp(place, 'g'))].flatMap(([, ...texts]) => texts)),
+)
+const logged = found.filter((one) => one !== undefined)
+
+test('every line of the log is explained', (t) => {
+  t.ok(logged.length > 30, `${logged.length} are found`)
+  for (const line of logged)
+    t.ok(
+      explained.some((one) => line.includes(one)),
+      line,
+    )
+  t.end()
+})
+
+test('every line that is explained is in the code', (t) => {
+  for (const one of explained)
+    t.ok(
+      logged.some((line) => line.includes(one)),
+      one,
+    )
+  t.end()
+})
+
 test('each message that operate.md explains is one of the code', (t) => {
-  const code = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root }).map(readSource).join('')
-  const [, index = ''] = /## By message\n(.*?)\n## /s.exec(readText('docs/operate.md')) ?? []
+  const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
+  const code = files.map((file) => readFileSync(root + file, 'utf8').replaceAll("\\'", "'")).join('')
+  const [, index = ''] = /## By message\n(.*?)\n## /s.exec(operate) ?? []
   const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
   const messages = cells.flatMap((cell) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message),
@@ -61,8 +104,3 @@ test('each message that operate.md explains is one of the code', (t) => {
     t.ok(code.includes(part), part)
   t.end()
 })
-
-/** Without backslashes before quotes. */
-function readSource(file: string): string {
-  return readFileSync(join(root, file), 'utf8').replaceAll("\\'", "'")
-}
