@@ -6,7 +6,7 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { type Meter, noMeter } from '../../src/metrics.ts'
 import { createDirectory } from '../support/engines.ts'
-import { endGently, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
 import { callers, start } from './start.ts'
@@ -102,7 +102,6 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = s
 /** Starts a process that accepts the tokens of an issuer. */
 export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
   const service = await startService(t, env, createDirectory(t))
-  endGently(t, service)
   const logged = () => service.output().stderr
   return {
     ...service,

@@ -1,15 +1,13 @@
 // The archives of a release: the one for this platform runs where there is neither Node nor npm. In full all of them.
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { test } from 'tap'
 import { makeArchive, platforms } from '../../package/archive.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { noteProcess, run } from '../support/processes.ts'
-import { listeningOn } from '../support/service.ts'
+import { run } from '../support/processes.ts'
+import { spawnProgram } from '../support/service.ts'
 import { findProgram } from '../support/tools.ts'
 import { copyClone } from './clone.ts'
 
@@ -54,15 +52,10 @@ test('unpacked where there is no Node and no npm, it serves, adds, lists and bac
   for (const name of ['sh', 'dirname', 'readlink', 'env'])
     symlinkSync(findProgram(name) as string, join(bin, name))
   const env = { PATH: bin, PORT: '0' }
-  const child = spawn('./plant-store', ['serve'], { cwd: home, env, stdio: ['ignore', 'pipe', 'inherit'] })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
-  let stdout = ''
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  const url = `${await listeningOn(child)}/plants`
+  const { child, ended, listening, output } = spawnProgram(t, './plant-store', ['serve'], { cwd: home, env })
+  const url = `${await listening}/plants`
   const headers = {
-    authorization: `Bearer ${/plant_\w+/.exec(stdout)?.[0]}`,
+    authorization: `Bearer ${/plant_\w+/.exec(output().stdout)?.[0]}`,
     'content-type': 'application/json',
   }
   const added = await fetch(url, { method: 'POST', headers, body: JSON.stringify(alder) })
@@ -75,5 +68,5 @@ test('unpacked where there is no Node and no npm, it serves, adds, lists and bac
     stdout: /1 plant/,
   })
   child.kill('SIGTERM')
-  t.same(await ended, [0, null], 'the launcher has become the service')
+  t.match(await ended, { code: 0, signal: null }, 'the launcher has become the service')
 })

@@ -1,5 +1,4 @@
 // bin/plant-store.js and npm start: how the service starts through them, ends with them, and what they say is missing.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -9,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { descendantsOf, inherited, noteProcess, run } from '../support/processes.ts'
-import { listeningOn, request, token } from '../support/service.ts'
+import { descendantsOf, inherited, isRunning, run } from '../support/processes.ts'
+import { request, spawnProgram, token } from '../support/service.ts'
 import { compose, readAnswers } from '../support/wire.ts'
 import { copyClone } from './clone.ts'
 import { systemPath } from './installed.ts'
@@ -26,34 +25,18 @@ const asOldNode = `--import=data:text/javascript,${encodeURIComponent(`
 /** Starts `COMMAND ARGUMENTS` on a free port and waits until the service is ready. */
 async function start(t: Test, command: string, args: string[], env: NodeJS.ProcessEnv = inherited()) {
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
-  const child = spawn(command, args, {
-    cwd: root,
-    env: { ...env, HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token },
-    // As from a terminal: a signal to the group reaches all that it started.
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  noteProcess(child)
-  let stderr = ''
-  child.stderr.on('data', (chunk) => (stderr += chunk))
-  const ended = once(child, 'exit')
-  // When the service has let go of them as well.
-  const closed = once(child, 'close')
-  const url = await listeningOn(child)
-  const descendants = descendantsOf(child.pid as number)
+  const all = { ...env, HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token }
+  // As from a terminal: a signal to the group reaches all that it started.
+  const service = spawnProgram(t, command, args, { cwd: root, env: all, detached: true })
+  const exited = once(service.child, 'exit')
+  const url = await service.listening
+  const pid = service.child.pid as number
+  const descendants = descendantsOf(pid)
   t.teardown(() => {
-    for (const pid of [child.pid as number, ...descendants]) tryKill(pid)
+    for (const one of descendants.filter(isRunning)) process.kill(one, 'SIGKILL')
   })
   t.equal((await request(`${url}/plants`)).status, 200)
-  return { child, url, ended, closed, descendants, stderr: () => stderr }
-}
-
-function tryKill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended.
-  }
+  return { ...service, pid, url, exited, descendants, stderr: () => service.output().stderr }
 }
 
 const serve = ['serve', '--port', '0']
@@ -64,27 +47,27 @@ for (const [title, processes, ...args] of [
   ['elsewhere it passes SIGTERM on, and ends when the service has', 2, asOldNode, launcher],
 ] as const)
   test(`${title}; no debugger is opened by SIGUSR1`, async (t) => {
-    const { child, closed, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
-    const pids = [child.pid as number, ...descendants]
+    const { child, pid, ended, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
+    const pids = [pid, ...descendants]
     t.equal(pids.length, processes)
     for (const pid of pids) process.kill(pid, 'SIGUSR1')
     child.kill('SIGTERM')
-    t.same(await closed, [0, null])
+    t.match(await ended, { code: 0, signal: null })
     t.notMatch(stderr(), /warning|Debugger/i)
   })
 
 test('killed, it leaves no service behind, which notices and ends as by SIGTERM', async (t) => {
-  const { child, ended, closed, stderr } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
+  const { child, exited, ended, stderr } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   child.kill('SIGKILL')
-  t.same(await ended, [null, 'SIGKILL'])
-  await closed
+  t.same(await exited, [null, 'SIGKILL'])
+  await ended
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
 })
 
 test('a signal that ends the service ends the launcher, too', async (t) => {
-  const { ended, descendants } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
+  const { exited, descendants } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   process.kill(descendants[0] as number, 'SIGKILL')
-  t.same(await ended, [null, 'SIGKILL'])
+  t.same(await exited, [null, 'SIGKILL'])
 })
 
 test('the exit code is that of the command', async (t) => {
@@ -95,9 +78,9 @@ test('the exit code is that of the command', async (t) => {
 })
 
 test('npm start takes flags, and SIGTERM to npm is a clean end', async (t) => {
-  const { child, ended, closed, stderr } = await start(t, 'npm', ['start', '--', '--port', '0'])
+  const { child, ended, stderr } = await start(t, 'npm', ['start', '--', '--port', '0'])
   child.kill('SIGTERM')
-  await Promise.all([ended, closed])
+  await ended
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
   t.notMatch(stderr(), /warning: |Error/)
 })
@@ -111,7 +94,7 @@ const starters: [how: string, command: string, ...args: string[]][] = [
 for (const [how, command, ...args] of starters)
   for (const signal of isFull ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))
     test(`${signal} that comes many times through ${how} is one end: what is half sent is answered`, async (t) => {
-      const { child, url, closed, stderr } = await start(t, command, args, { PATH: systemPath })
+      const { child, pid, url, ended, stderr } = await start(t, command, args, { PATH: systemPath })
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       // The service waits for the body once it has said so.
       const bytes = compose({ body: '{"name":"late","tag":""}', headers: { Expect: '100-continue' } })
@@ -119,11 +102,11 @@ for (const [how, command, ...args] of starters)
       await once(socket, 'data')
       const received = text(socket)
       while (child.exitCode === null && !/"msg":"stopping"/.test(stderr())) {
-        process.kill(-(child.pid as number), signal)
+        process.kill(-pid, signal)
         await new Promise(setImmediate)
       }
       socket.write(bytes.subarray(-5))
-      t.equal((await closed).at(0), 0, stderr())
+      t.equal((await ended).code, 0, stderr())
       t.match(readAnswers(await received), [{ status: 200 }])
     })
 

@@ -1,7 +1,5 @@
 // The package: what is in it, and that it runs on a Node that could not run the sources. In full it is installed from a file,
 // as people do; a quick run unpacks it beside the packages that are here.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import {
   appendFileSync,
   existsSync,
@@ -17,8 +15,8 @@ import tap, { type Test, test } from 'tap'
 import { installLocked } from '../../package/archive.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { noteProcess, run } from '../support/processes.ts'
-import { listeningOn } from '../support/service.ts'
+import { run } from '../support/processes.ts'
+import { spawnProgram } from '../support/service.ts'
 import { findProgram } from '../support/tools.ts'
 import { commitChanges, commitClone, copyClone } from './clone.ts'
 import { install, listInstalled, systemPath } from './installed.ts'
@@ -122,26 +120,14 @@ test('the package holds what runs, and nothing else', async (t) => {
 /** Starts an installed service in an empty directory. */
 async function serve(t: Test) {
   mkdirSync(home)
-  const child = spawn(command, ['serve'], {
-    cwd: createDirectory(t),
-    env: { PATH: systemPath, HOME: home, PORT: '0' },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
-  let [stdout, stderr] = ['', '']
-  child.stderr.on('data', (chunk) => (stderr += chunk))
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  const url = await listeningOn(child)
-  const token = /plant_\w+/.exec(stdout)?.[0]
-  if (!token) throw new Error(`it made no token: ${stdout}${stderr}`)
-  return {
-    child,
-    ended,
-    url,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+  const env = { PATH: systemPath, HOME: home, PORT: '0' }
+  const service = spawnProgram(t, command, ['serve'], { cwd: createDirectory(t), env })
+  const url = await service.listening
+  const headers = {
+    authorization: `Bearer ${/plant_\w+/.exec(service.output().stdout)?.[0]}`,
+    'content-type': 'application/json',
   }
+  return { ...service, url, headers }
 }
 
 /** False: it cannot be installed here. */
@@ -171,7 +157,7 @@ test(`it is ${placed}, and serves on the Node of the machine`, async (t) => {
   t.ok(assets.length > 2)
   for (const path of assets) t.equal((await fetch(new URL(path, url))).status, 200, path)
   service.child.kill('SIGTERM')
-  t.same(await service.ended, [0, null])
+  t.match(await service.ended, { code: 0, signal: null })
 })
 
 test('its commands run', async (t) => {

@@ -1,6 +1,6 @@
 // Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
 // command line.
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -109,21 +109,11 @@ const patienceMs = 30_000
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 /**
- * Starts `plant-store ARGUMENTS` with nothing else in its environment; it is killed when the test ends. `program`: of
- * another copy. `listening`: resolves to the URL of a service that is ready.
+ * Starts a program, which is killed when the test ends. `listening`: resolves
+ * to the URL of a service that is ready.
  */
-export function spawnCli(
-  t: Test,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-  cwd?: string,
-  program: string = cli,
-) {
-  const child = spawn(process.execPath, [program, ...args], {
-    cwd,
-    env: { ...inherited(), ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+export function spawnProgram(t: Test, command: string, args: string[], options: SpawnOptions) {
+  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   noteProcess(child)
   let stdout = ''
   let stderr = ''
@@ -141,12 +131,15 @@ export function spawnCli(
   return { child, ended, logs, listening, output: () => ({ stdout, stderr }) }
 }
 
-/** Ends a service with the test, gently: one that is killed leaves nothing of what it covered. */
-export function endGently(t: Test, { child, ended }: Pick<Service, 'child' | 'ended'>): void {
-  t.teardown(async () => {
-    child.kill('SIGTERM')
-    await ended
-  })
+/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another copy. */
+export function spawnCli(
+  t: Test,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd?: string,
+  program: string = cli,
+) {
+  return spawnProgram(t, process.execPath, [program, ...args], { cwd, env: { ...inherited(), ...env } })
 }
 
 /** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */
