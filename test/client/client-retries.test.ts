@@ -22,18 +22,14 @@ const passing: [title: string, fault: Fault][] = [
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
   ['a 500', { status: 500, body: '{"type":"about:blank"}' }],
   ['a 502 of a proxy', { status: 502 }],
-  ['a 504 of a proxy', { status: 504 }],
   [
     'a 503 with a date',
     { status: 503, headers: { 'retry-after': new Date(Date.now() - 1000).toUTCString() } },
   ],
   ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
-  ['a success of something else', { status: 200, body: '{"status":"ok"}' }],
   ['a success that says nothing', { status: 200, body: 'null' }],
   ['a success without a body', { status: 204 }],
-  ['a problem of something else', { status: 503, body: '{"type":"about:blank","errors":{"name":["no"]}}' }],
   ['a problem with unknown faults', { status: 503, body: '{"type":"about:blank","errors":[null]}' }],
-  ['a problem without faults', { status: 503, body: '{"type":"about:blank","errors":null}' }],
 ]
 
 for (const [title, fault] of passing)
