@@ -9,8 +9,9 @@ import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
+import { spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import { spawnCli, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
 const plantsUrl = 'http://127.0.0.1:3000/plants'
@@ -56,7 +57,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   const directory = createDirectory(t)
   const FIRST_TOKEN_FILE = join(directory, 'token')
   writeFileSync(FIRST_TOKEN_FILE, 'precious')
-  const { ended, output } = spawnCli(t, ['serve'], { FIRST_TOKEN_FILE, PORT: '0' }, directory)
+  const { ended, output } = spawnCli(t, ['serve'], { FIRST_TOKEN_FILE, PORT: '0' }, { cwd: directory })
   t.match(await ended, { code: 1 })
   t.equal(
     output()

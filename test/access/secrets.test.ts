@@ -6,11 +6,10 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore as openUrl } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
-import { spawnCli } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
@@ -27,10 +26,9 @@ async function createGuarded(t: Test): Promise<string> {
 
 /** Runs a command to its end, and resolves to what ps showed of it, too. */
 async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
-  const { child, ended, output } = spawnCli(t, args, env)
+  const { child, ended } = spawnCli(t, args, env)
   const shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
-  const { code } = await ended
-  return { code, shown, ...output() }
+  return { shown, ...(await ended) }
 }
 
 test('copy and verify take a password from the environment or a file, where ps shows none', {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { runCommand, startCli } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds } from '../support/full.ts'
@@ -38,7 +38,7 @@ async function endAt(
   part: number,
 ) {
   const path = join(directory, name)
-  const { child, ended } = startCli(t, args(path), { DATABASE_URL: url(path) })
+  const { child, ended } = spawnCli(t, args(path), { DATABASE_URL: url(path) })
   let over = false
   void ended.then(() => (over = true))
   const findPartial = () => readdirSync(directory).find((file) => file.endsWith('.partial'))

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { NewPlant } from '../../schemas/plant.ts'
-import { cli, runCommand, runShell, startCli } from '../support/commands.ts'
+import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
 import type { Store } from '../support/stores.ts'
@@ -78,7 +78,7 @@ for (const { name, createDatabase } of engines) {
     const url = await createDatabase(t)
     const store = await open(t, url)
     await fill(store, 6000)
-    const { ended } = startCli(t, ['export'], { DATABASE_URL: url })
+    const { ended } = spawnCli(t, ['export'], { DATABASE_URL: url })
     let over = false
     void ended.then(() => (over = true))
     for (let n = 0; !over; n++) await store.log.append([{ item: `{"name":"late ${n}","tag":""}`, id: n }])

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
-import { cli, runCommand, runShell, startCli } from '../support/commands.ts'
+import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { addToken, fill, open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
@@ -104,7 +104,7 @@ const brokenChecksums = `
   syncBuiltinESMExports()`
 
 test('a fault that nobody foresaw ends a command with a stack to report, and with 1', async (t) => {
-  const { ended } = startCli(t, ['verify', fullStore], preload(brokenChecksums))
+  const { ended } = spawnCli(t, ['verify', fullStore], preload(brokenChecksums))
   const stderr = /^plant-store: TypeError: unforeseen\n {4}at /
   t.match(await ended, { code: 1, stdout: '', stderr })
 })

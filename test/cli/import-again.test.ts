@@ -8,19 +8,11 @@ import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { until } from '../support/until.ts'
-import {
-  cli,
-  open,
-  pipeImport,
-  quickest,
-  readPlants,
-  runProgram,
-  shareStore,
-  startProgram,
-  writeInput,
-} from './imports.ts'
+import { open, pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
 
+const start = (t: Test, args: string[], DATABASE_URL: string) => spawnCli(t, args, { DATABASE_URL })
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
 const named = (plants: { name: string }[]) => plants.map(({ name }) => name)
 const nothingNew = (plants: string) => [`input: ${plants} already imported`, 'input: nothing is new']
@@ -164,7 +156,7 @@ for (const { name, createDatabase } of engines)
       let kills = 0
       for (let round = 0; round < rounds; round++) {
         const { position } = await store.log.head()
-        const { child, ended } = startProgram(t, command, url)
+        const { child, ended } = start(t, command, url)
         const over = ended.then(() => true)
         const most = position + random() * plantsPerRound
         while ((await store.log.head()).position <= most && !(await Promise.race([over, sleep(2)])));
@@ -177,11 +169,11 @@ for (const { name, createDatabase } of engines)
       t.ok(kills > 0, `${kills} kills`)
       // A last batch may have been committed before the last kill; --again would begin anew.
       const isWhole = (await store.log.head()).position === names.length + before.length
-      const { code, stderr } = await startProgram(t, isWhole ? ['import', path] : command, url).ended
+      const { code, stderr } = await start(t, isWhole ? ['import', path] : command, url).ended
       t.equal(code, 0, stderr)
       t.match(stderr, /: [\d,]+ plants? already imported\n/)
       t.strictSame(named(await readPlants(url)), [...before, ...names])
-      t.match(await startProgram(t, ['import', path], url).ended, { code: 0, stderr: /: nothing is new\n$/ })
+      t.match(await start(t, ['import', path], url).ended, { code: 0, stderr: /: nothing is new\n$/ })
     })
 
 for (const { name, createDatabase } of engines)
@@ -191,12 +183,11 @@ for (const { name, createDatabase } of engines)
       const store = await open(url)
       t.teardown(() => store.close())
       const path = writeInput(t, ndjson)
-      const first = startProgram(t, ['import', path, '--quiet'], url)
+      const first = start(t, ['import', path, '--quiet'], url)
       // Both have looked at the progress before the first batch, or the first is adding.
       if (isLater) await until(async () => (await store.log.head()).position > 0)
-      const second = startProgram(t, ['import', '-', '--quiet'], url)
-      second.child.stdin.end(ndjson)
-      const ends = await Promise.all([first.ended, second.ended])
+      const second = pipeImport(t, url, ndjson, '--quiet')
+      const ends = await Promise.all([first.ended, second])
       const refused = ends.filter(({ code }) => code === 1)
       t.ok(refused.length <= 1)
       for (const { stderr } of refused)
@@ -210,13 +201,13 @@ test('an interrupted import says how to continue, and the same command does', as
   const store = await open(url)
   t.teardown(() => store.close())
   const path = writeInput(t, ndjson)
-  const { child, ended } = startProgram(t, ['import', path, '--quiet'], url)
+  const { child, ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)
   child.kill('SIGINT')
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
   const { position } = await store.log.head()
   t.ok(position > 0 && position < names.length, `${position} plants`)
-  t.match(await startProgram(t, ['import', path], url).ended, {
+  t.match(await start(t, ['import', path], url).ended, {
     code: 0,
     stderr: /plants? already imported\n/,
   })
@@ -244,11 +235,12 @@ test('a full disk ends the import with one line; with room again the same comman
   const path = writeInput(t, ndjson)
   // 1 MiB for each file: SQLite is told that it may grow no further. Without the tests' instruments, which write, too.
   const limit = ['-i', `DATABASE_URL=${DATABASE_URL}`, 'sh', '-c', 'ulimit -f 1024; exec "$0" "$@"']
-  const { code, stderr } = await runProgram(t, 'env', [...limit, process.execPath, cli, 'import', path])
+  const { code, stderr } = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', path])
+    .ended
   t.equal(code, 1)
   t.ok((await readPlants(DATABASE_URL)).length > 0)
   t.match(stderr, /^plant-store: the import was cut short: [^\n]+; run the same command to continue\n$/)
-  t.match(await startProgram(t, ['import', path], DATABASE_URL).ended, { code: 0 })
+  t.match(await start(t, ['import', path], DATABASE_URL).ended, { code: 0 })
   t.strictSame(named(await readPlants(DATABASE_URL)), names)
 })
 
@@ -257,7 +249,7 @@ test('a file that changes while it is imported ends the import', async (t) => {
   const store = await open(url)
   t.teardown(() => store.close())
   const path = writeInput(t, ndjson)
-  const { ended } = startProgram(t, ['import', path, '--quiet'], url)
+  const { ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)
   writeFileSync(path, ndjson.replace(/"[^"]*"([^"]*"[^"]*"[^"]*)$/, '"other"$1'))
   t.match(await ended, {

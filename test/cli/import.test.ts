@@ -5,19 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { constants, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
-import { runCommand } from '../support/commands.ts'
+import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import {
-  cli,
-  fixture,
-  pipeImport,
-  quickest,
-  readPlants,
-  runProgram,
-  shareStore,
-  writeInput,
-  written,
-} from './imports.ts'
+import { inherited, spawnProgram } from '../support/processes.ts'
+import { fixture, pipeImport, quickest, readPlants, shareStore, writeInput, written } from './imports.ts'
 
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const good = '{"name":"a","tag":""}\n'
@@ -382,7 +373,7 @@ test('a dry run reports all, compares ids with the store if there is one, and ma
 test('a pipe is imported like a file, and its copy goes', async (t) => {
   const [url, TMPDIR] = [await sqlite.createDatabase(t), createDirectory(t)]
   const run = (input: string, ...args: string[]) =>
-    runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL: url, TMPDIR, input })
+    spawnCli(t, ['import', '-', ...args], { DATABASE_URL: url, TMPDIR }, { input }).ended
   t.match(await run(`${good}{}\n`), {
     code: 1,
     stderr: /^stdin: line 2: name is required; [^\n]+\nplant-store: stdin: nothing was added/,
@@ -396,9 +387,8 @@ test('a pipe is imported like a file, and its copy goes', async (t) => {
   t.strictSame(readdirSync(TMPDIR), [])
   // 16 KiB for each file. Without the tests' instruments, which write, too.
   const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
-  const full = await runProgram(t, 'env', [...limit, process.execPath, cli, 'import', '-'], {
-    input: good.repeat(4000),
-  })
+  const input = good.repeat(4000)
+  const full = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', '-'], { input }).ended
   t.match(full, {
     code: 1,
     stderr: /^plant-store: cannot write a temporary file in \S+ \(TMPDIR\): E[^\n]+\n$/,
@@ -450,8 +440,9 @@ test('an endless line takes little memory, also one that was a kilobyte compress
   const instrument = `data:text/javascript,${encodeURIComponent(`import fs from 'node:fs'; ${report}`)}`
   for (const path of [huge, bomb]) {
     const DATABASE_URL = await sqlite.createDatabase(t)
+    const env = { ...inherited(), DATABASE_URL }
     const args = ['--import', instrument, cli, 'import', path]
-    const { stderr } = await runProgram(t, process.execPath, args, { DATABASE_URL })
+    const { stderr } = await spawnProgram(t, process.execPath, args, { env }).ended
     t.match(stderr, /line 2: is longer than 1024 KiB\n/)
     const most = Number(/^VmHWM:\s+(\d+)/m.exec(stderr)?.[1]) / 1024
     t.ok(most < 256, `${most} MiB`)

@@ -1,15 +1,10 @@
 // Inputs to import, imports in this process, and what the log holds after them.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, type Engine, engines } from '../support/engines.ts'
-import { inherited, noteProcess } from '../support/processes.ts'
 import { openStore, type Store } from '../support/stores.ts'
 
 /** The engine on which a command ends soonest: PostgreSQL, as it needs no thread. For what is the same on all. */
@@ -83,42 +78,7 @@ export async function shareStore(t: Test, url: string) {
   }
 }
 
-export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
-
-/** Starts a program with nothing but this in its environment. It is killed when the test ends. */
-function start(t: Test, program: string, args: string[], env: NodeJS.ProcessEnv) {
-  const child = spawn(program, args, { env: { ...inherited(), ...env } })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  child.stdin.on('error', () => {})
-  const outputs = [text(child.stdout), text(child.stderr), once(child, 'close')] as const
-  const ended = Promise.all(outputs).then(([stdout, stderr, [code, signal]]) => ({
-    code,
-    signal,
-    stdout,
-    stderr,
-  }))
-  return { child, ended }
-}
-
-/** Starts `plant-store ARGUMENTS`. */
-export function startProgram(t: Test, args: string[], url: string) {
-  return start(t, process.execPath, [cli, ...args], { DATABASE_URL: url })
-}
-
-/** Runs a program to its end. */
-export function runProgram(
-  t: Test,
-  program: string,
-  args: string[],
-  { input = '', ...env }: NodeJS.ProcessEnv & { input?: string } = {},
-) {
-  const { child, ended } = start(t, program, args, env)
-  child.stdin.end(input)
-  return ended
-}
-
 /** Runs `plant-store import -` with this on its stdin. */
 export function pipeImport(t: Test, url: string, input: string, ...args: string[]) {
-  return runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL: url, input })
+  return spawnCli(t, ['import', '-', ...args], { DATABASE_URL: url }, { input }).ended
 }

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { explainListen, maskUrl, SettingError } from '../../src/setting-values.ts'
 import { loadSettings, settingRows } from '../../src/settings.ts'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { spawnCli, token } from '../support/service.ts'
+import { token } from '../support/service.ts'
 
 /** Reads settings from an environment alone; the working directory of the tests has no `.env`. */
 const read = (env: NodeJS.ProcessEnv) => loadSettings({}, env).settings
@@ -318,7 +318,8 @@ test('a port in use is reported in one line, with exit code 1', async (t) => {
     ['PORT', { PORT: String(port) }],
     ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],
   ] as const) {
-    const { ended, output } = spawnCli(t, ['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
+    const cwd = createDirectory(t)
+    const { ended, output } = spawnCli(t, ['serve'], { ACCESS_TOKENS: token, ...env }, { cwd })
     t.match(await ended, { code: 1 })
     t.equal(output().stderr, `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`)
   }

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
+import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
-import { spawnCli, token } from '../support/service.ts'
+import { token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -31,8 +32,8 @@ function makeCopy(t: Test, changes: Change[]): string {
 /** Starts the service of a copy; resolves to a function that sends it a request. */
 async function serve(t: Test, copy: string) {
   const env = { PORT: '0', ACCESS_TOKENS: token, DATABASE_URL: `file:${join(copy, 'plants.db')}` }
-  const { listening } = spawnCli(t, ['serve'], env, copy, join(copy, 'src/cli.ts'))
-  const url = await listening
+  const { listening } = spawnCli(t, ['serve'], env, { cwd: copy, program: join(copy, 'src/cli.ts') })
+  const url = await listening()
   return async (path: string, body?: string) => {
     const headers = { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) }
     const post = body === undefined ? {} : { method: 'POST', body }

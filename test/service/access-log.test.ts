@@ -1,20 +1,11 @@
 // The log of a service as a process: one line for each request, and an end that waits for no reader.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { existsSync } from 'node:fs'
 import { test } from 'tap'
+import { cli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { inherited, noteProcess } from '../support/processes.ts'
-import {
-  ask,
-  findAdmin,
-  listeningOn,
-  request,
-  type Service,
-  startService,
-  token,
-} from '../support/service.ts'
+import { inherited, spawnProgram } from '../support/processes.ts'
+import { ask, findAdmin, request, type Service, startService, token } from '../support/service.ts'
 
 const patienceMs = 15_000
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -88,23 +79,13 @@ test('a log whose reader has gone counts its lines as dropped, and the service e
   t.match(await service.ended, { code: 0, signal: null })
 })
 
-const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 const noFullDisk = existsSync('/dev/full') ? false : '/dev/full does not exist'
 
 test('a log on a full disk does not keep a service from ending', { skip: noFullDisk }, async (t) => {
-  const full = openSync('/dev/full', 'w')
   const env = { ...inherited(), PORT: '0', ACCESS_TOKENS: token }
-  const child = spawn(process.execPath, [cli, 'serve'], {
-    cwd: createDirectory(t),
-    env,
-    stdio: ['ignore', 'pipe', full],
-  })
-  closeSync(full)
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'close', { signal: AbortSignal.timeout(patienceMs) })
-  const url = await listeningOn(child)
-  t.equal((await request(`${url}/plants`)).status, 200)
+  const args = ['-c', 'exec "$0" "$1" serve 2>/dev/full', process.execPath, cli]
+  const { child, ended, listening } = spawnProgram(t, 'sh', args, { cwd: createDirectory(t), env })
+  t.equal((await request(`${await listening()}/plants`)).status, 200)
   child.kill('SIGTERM')
-  t.same(await ended, [0, null])
+  t.match(await ended, { code: 0, signal: null })
 })

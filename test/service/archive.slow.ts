@@ -6,8 +6,7 @@ import tap, { test } from 'tap'
 import { makeArchive, platforms } from '../../package/archive.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { run } from '../support/processes.ts'
-import { spawnProgram } from '../support/service.ts'
+import { run, spawnProgram } from '../support/processes.ts'
 import { findProgram } from '../support/tools.ts'
 import { copyClone } from './clone.ts'
 
@@ -53,7 +52,7 @@ test('unpacked where there is no Node and no npm, it serves, adds, lists and bac
     symlinkSync(findProgram(name) as string, join(bin, name))
   const env = { PATH: bin, PORT: '0' }
   const { child, ended, listening, output } = spawnProgram(t, './plant-store', ['serve'], { cwd: home, env })
-  const url = `${await listening}/plants`
+  const url = `${await listening()}/plants`
   const headers = {
     authorization: `Bearer ${/plant_\w+/.exec(output().stdout)?.[0]}`,
     'content-type': 'application/json',

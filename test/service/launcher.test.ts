@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { descendantsOf, inherited, isRunning, run } from '../support/processes.ts'
-import { request, spawnProgram, token } from '../support/service.ts'
+import { descendantsOf, inherited, isRunning, run, spawnProgram } from '../support/processes.ts'
+import { request, token } from '../support/service.ts'
 import { compose, readAnswers } from '../support/wire.ts'
 import { copyClone } from './clone.ts'
 import { systemPath } from './installed.ts'
@@ -29,7 +29,7 @@ async function start(t: Test, command: string, args: string[], env: NodeJS.Proce
   // As from a terminal: a signal to the group reaches all that it started.
   const service = spawnProgram(t, command, args, { cwd: root, env: all, detached: true })
   const exited = once(service.child, 'exit')
-  const url = await service.listening
+  const url = await service.listening()
   const pid = service.child.pid as number
   const descendants = descendantsOf(pid)
   t.teardown(() => {

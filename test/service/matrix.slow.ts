@@ -1,14 +1,12 @@
 // The README's first commands with each npm on each Node that people have; npm 9 and 10 make no link to the Node of the
 // lockfile.
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
-import { descendantsOf, isRunning, noteProcess, run } from '../support/processes.ts'
-import { listeningOn } from '../support/service.ts'
+import { descendantsOf, isRunning, run, spawnProgram } from '../support/processes.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 import { install, systemPath } from './installed.ts'
 
@@ -83,28 +81,22 @@ async function runThere(t: Test, env: NodeJS.ProcessEnv, ...[command = '', ...ar
  * how many processes there were below npm.
  */
 async function startAndStop(t: Test, env: NodeJS.ProcessEnv, passesSignals: boolean): Promise<number> {
-  const child = spawn('npm', ['start'], {
+  const { child, ended, listening, output } = spawnProgram(t, 'npm', ['start'], {
     cwd: clone,
     env,
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
   })
-  noteProcess(child)
   const pid = child.pid as number
   t.teardown(() => child.exitCode === null && child.signalCode === null && process.kill(-pid, 'SIGKILL'))
-  const closed = once(child, 'close')
-  let [stdout, stderr] = ['', '']
-  child.stderr.on('data', (chunk) => (stderr += chunk))
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  await listeningOn(child)
-  const [, line = ''] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
-  t.not(line, '', `${stdout}${stderr}`)
+  await listening()
+  const [, line = ''] = /^ {2}(curl .*)$/m.exec(output().stdout) ?? []
+  t.not(line, '', JSON.stringify(output()))
   const answer = await run('sh', ['-c', `${line} --silent --show-error --include`])
   t.match(answer.stdout, /^HTTP\/1\.1 200 OK\r\n.*\r\n\[\]$/s, answer.stderr)
   t.match(await runThere(t, env, 'npx', 'plant-store', 'token', 'list'), /first/)
   const pids = descendantsOf(pid)
   process.kill(passesSignals ? pid : -pid, 'SIGTERM')
-  await closed
+  const { stderr } = await ended
   t.match(stderr, /"signal":"SIGTERM","msg":"stopping"/)
   t.same(pids.filter(isRunning), [], 'nothing is left')
   return pids.length

@@ -15,8 +15,7 @@ import tap, { type Test, test } from 'tap'
 import { installLocked } from '../../package/archive.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { run } from '../support/processes.ts'
-import { spawnProgram } from '../support/service.ts'
+import { run, spawnProgram } from '../support/processes.ts'
 import { findProgram } from '../support/tools.ts'
 import { commitChanges, commitClone, copyClone } from './clone.ts'
 import { install, listInstalled, systemPath } from './installed.ts'
@@ -122,7 +121,7 @@ async function serve(t: Test) {
   mkdirSync(home)
   const env = { PATH: systemPath, HOME: home, PORT: '0' }
   const service = spawnProgram(t, command, ['serve'], { cwd: createDirectory(t), env })
-  const url = await service.listening
+  const url = await service.listening()
   const headers = {
     authorization: `Bearer ${/plant_\w+/.exec(service.output().stdout)?.[0]}`,
     'content-type': 'application/json',

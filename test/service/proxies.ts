@@ -1,5 +1,5 @@
 // A service behind the TLS proxies of deploy/proxies, with their configurations as they are but for addresses and certificates.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request as requestPlain } from 'node:http'
 import { request } from 'node:https'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
-import { noteProcess } from '../support/processes.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { findAdmin, startService } from '../support/service.ts'
 import { findProgram, skipWithout, type Tool } from '../support/tools.ts'
 import { until } from '../support/until.ts'
@@ -36,7 +36,7 @@ export type Proxy = {
 
 type Place = { directory: string; port: number; nobody: number; certificate: Certificate }
 type Certificate = { key: string; crt: string; pem: string; text: string }
-type Said = (pattern: RegExp) => Promise<void>
+type Said = (pattern: RegExp) => Promise<unknown>
 
 /** `ready`: what it writes when it is, or it answers then. */
 function makeProxy(
@@ -53,7 +53,7 @@ function makeProxy(
       const certificate = makeCertificate(directory)
       const [port, nobody] = (await findPorts(2)) as [number, number]
       const args = configure({ directory, port, nobody, certificate }, service)
-      const said = startProgram(t, findProgram(name) as string, args)
+      const { logs: said } = spawnProgram(t, findProgram(name) as string, args)
       const address = { port, ca: certificate.text }
       const answers = () => ask('/openapi.json', address).then(({ status }) => status === 200)
       await (ready ? said(ready) : until(() => answers().catch(() => false)))
@@ -134,16 +134,6 @@ function makeCertificate(directory: string): Certificate {
   const text = readFileSync(files.crt, 'utf8')
   writeFileSync(files.pem, text + readFileSync(files.key, 'utf8'))
   return { ...files, text }
-}
-
-/** Starts a proxy, which ends with the test. The result resolves when it has written something. */
-function startProgram(t: Test, program: string, args: string[]): Said {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-  return (pattern) => until(() => pattern.test(output), { found: () => output })
 }
 
 export type Asked = { status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }

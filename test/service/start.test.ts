@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
-import { spawnCli, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 import { copyClone } from './clone.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

@@ -2,8 +2,9 @@
 // only. Needs Linux and a C compiler.
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
+import { spawnCli } from '../support/commands.ts'
 import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
-import { request, type Service, spawnCli, startService } from '../support/service.ts'
+import { request, type Service, startService } from '../support/service.ts'
 import { listNames, openFile } from '../support/stores.ts'
 import { Disk, skip } from './power.ts'
 

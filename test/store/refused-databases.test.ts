@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
 import { test } from 'tap'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { request, spawnCli, startService } from '../support/service.ts'
+import { request, startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
 function hashFile(path: string): string {

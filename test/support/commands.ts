@@ -1,14 +1,12 @@
 // Commands that are run to their end, one after another in a process that the tests of a file share: to start one costs
 // more than most of them do. What a process of its own can show alone (signals, a service) takes `spawnCli`.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import tap from 'tap'
-import type { Ran } from './processes.ts'
-import { inherited, noteProcess } from './processes.ts'
+import { type Ended, inherited, noteProcess, type Ran, spawnProgram } from './processes.ts'
 
 /** What the process is sent. It answers with the exit code, and ends what it has written to each stream with `mark`. */
 export type CommandLine = { args: string[]; env: NodeJS.ProcessEnv; cwd: string; mark: string }
@@ -82,28 +80,21 @@ function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
 
 export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string }
-
-/** Starts `plant-store ARGUMENTS` with nothing else in its environment. It is killed when the test ends. */
-export function startCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}) {
-  return watch(t, spawn(process.execPath, [cli, ...args], { env: { ...inherited(), ...env } }))
+/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another copy. */
+export function spawnCli(
+  t: Test,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  { program = cli, ...options }: { program?: string; cwd?: string | undefined; input?: string } = {},
+) {
+  return spawnProgram(t, process.execPath, [program, ...args], {
+    ...options,
+    env: { ...inherited(), ...env },
+  })
 }
 
 /** Runs a line of bash, in which `plant-store` is the command, to its end. */
 export function runShell(t: Test, line: string, env: NodeJS.ProcessEnv = {}, cwd?: string): Promise<Ended> {
   const script = `plant-store() { '${process.execPath}' '${cli}' "$@"; }; ${line}`
-  const child = spawn('bash', ['--norc', '-c', script], { cwd, env: { ...inherited(), ...env } })
-  child.stdin.end()
-  return watch(t, child).ended
-}
-
-function watch<T extends ChildProcess>(t: Test, child: T): { child: T; ended: Promise<Ended> } {
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  const { stdout, stderr } = child
-  if (!stdout || !stderr) throw new Error('it has no pipes')
-  const ended = Promise.all([text(stdout), text(stderr), once(child, 'close')]).then(
-    ([stdout, stderr, [code, signal]]) => ({ code, signal, stdout, stderr }),
-  )
-  return { child, ended }
+  return spawnProgram(t, 'bash', ['--norc', '-c', script], { cwd, env: { ...inherited(), ...env } }).ended
 }

@@ -5,7 +5,7 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { nameDatabase } from '../../src/cli/options.ts'
 import { hashToken, makeToken } from '../../src/tokens/format.ts'
-import { runCommand, startCli } from './commands.ts'
+import { runCommand, spawnCli } from './commands.ts'
 import { openStore, type Store } from './stores.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */
@@ -72,7 +72,7 @@ const lookMs = 5
 export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
   const source = await open(t, urls.from)
   const target = await openRenamed(t, urls.to, source)
-  const running = startCli(t, ['copy', '--from', urls.from, '--to', urls.to, '--quiet', '--batch', '50'])
+  const running = spawnCli(t, ['copy', '--from', urls.from, '--to', urls.to, '--quiet', '--batch', '50'])
   let over = false
   void running.ended.then(() => (over = true))
   while ((await target.log.head()).position <= held) {

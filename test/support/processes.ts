@@ -1,11 +1,12 @@
 // Processes: what those of a test inherit, and what is known of any from outside (proc_pid_stat(5); nothing without /proc).
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import workers, { type WorkerOptions } from 'node:worker_threads'
+import type { Test } from 'tap'
 
 const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
 
@@ -103,6 +104,46 @@ export function noteProcess(child: ChildProcess): void {
 export function preload(code: string): NodeJS.ProcessEnv {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
 }
+
+/** Longer than any line takes. */
+const patienceMs = 60_000
+
+/**
+ * Starts a program, which is killed when the test ends; `input` is its standard input. `prints` and `logs` resolve to the
+ * first group of a pattern once it is on its standard output or in its log: a line may come later than the answer that it
+ * is about. `listening`: resolves to the URL of a service that is ready; rejects when it ends before.
+ */
+export function spawnProgram(
+  t: Test,
+  command: string,
+  args: string[],
+  { input, ...options }: SpawnOptions & { input?: string | undefined } = {},
+) {
+  const child = spawn(command, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.on('error', () => {}).end(input)
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (chunk) => (output[name] += chunk))
+  const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...output }))
+  const seen = async (name: 'stdout' | 'stderr', pattern: RegExp) => {
+    for (const signal = AbortSignal.timeout(patienceMs); ; await once(child[name], 'data', { signal })) {
+      const found = pattern.exec(output[name])
+      if (found) return found[1] as string
+    }
+  }
+  const early = ended.then(({ stdout, stderr }): never => {
+    throw new Error(`it did not start: ${stdout}${stderr}`)
+  })
+  early.catch(() => {})
+  const prints = (pattern: RegExp) => seen('stdout', pattern)
+  const logs = (pattern: RegExp) => seen('stderr', pattern)
+  const listening = () => Promise.race([prints(/listening on (\S+)\n/), early])
+  return { child, ended, prints, logs, listening, output: () => output }
+}
+
+export type Ended = Ran & { signal: NodeJS.Signals | null }
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
 

@@ -1,10 +1,6 @@
 // Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
 // command line.
-import { type ChildProcess, type ChildProcessByStdio, type SpawnOptions, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
@@ -15,9 +11,9 @@ import { issuerOf } from '../../src/tokens/issuer.ts'
 import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
+import { spawnCli } from './commands.ts'
 import { holdAgainstContract } from './contract.ts'
 import { sqlite } from './engines.ts'
-import { inherited, noteProcess } from './processes.ts'
 import { openStore, type Store, silent } from './stores.ts'
 import { watchAnswers } from './watch.ts'
 
@@ -93,71 +89,17 @@ export async function request(
   return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) }
 }
 
-export type Service = {
-  url: string
-  child: ChildProcessByStdio<null, Readable, Readable>
-  output: () => { stdout: string; stderr: string }
-  /** Resolves when its log has what is asked for: a line may come later than the answer that it is about. */
-  logs: (pattern: RegExp) => Promise<void>
-  /** Resolves when the process has ended, with its exit code or signal. */
-  ended: Promise<{ code: number | null; signal: string | null }>
-}
-
-/** Longer than any line takes. */
-const patienceMs = 30_000
-
-const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
-
-/**
- * Starts a program, which is killed when the test ends. `listening`: resolves
- * to the URL of a service that is ready.
- */
-export function spawnProgram(t: Test, command: string, args: string[], options: SpawnOptions) {
-  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
-  noteProcess(child)
-  let stdout = ''
-  let stderr = ''
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  child.stderr.on('data', (chunk) => (stderr += chunk))
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
-  t.teardown(() => child.kill('SIGKILL'))
-  const logs = async (pattern: RegExp) => {
-    const signal = AbortSignal.timeout(patienceMs)
-    while (!pattern.test(stderr)) await once(child.stderr, 'data', { signal })
-  }
-  const listening = listeningOn(child)
-  // Most commands are no service.
-  listening.catch(() => {})
-  return { child, ended, logs, listening, output: () => ({ stdout, stderr }) }
-}
-
-/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another copy. */
-export function spawnCli(
-  t: Test,
-  args: string[],
-  env: NodeJS.ProcessEnv = {},
-  cwd?: string,
-  program: string = cli,
-) {
-  return spawnProgram(t, process.execPath, [program, ...args], { cwd, env: { ...inherited(), ...env } })
-}
+export type Service = Awaited<ReturnType<typeof startService>>
 
 /** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */
-export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string): Promise<Service> {
-  const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, cwd)
-  const url = await running.listening
-  return { ...running, url }
+export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string) {
+  const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, { cwd })
+  return { ...running, url: await running.listening() }
 }
 
 /** Resolves to its URL once it listens. */
-export async function findAdmin(
-  service: Pick<ReturnType<typeof spawnCli>, 'child' | 'output'>,
-): Promise<string> {
-  for (;;) {
-    const [, url] = /admin on (\S+)/.exec(service.output().stdout) ?? []
-    if (url !== undefined) return url
-    await once(service.child.stdout, 'data')
-  }
+export function findAdmin({ prints }: Pick<Service, 'prints'>): Promise<string> {
+  return prints(/admin on (\S+)/)
 }
 
 /** Sends it a request. */
@@ -165,19 +107,4 @@ export async function ask(url: string, options: RequestInit = {}) {
   const response = await fetch(url, options)
   const { status, headers } = response
   return { status, headers, text: await response.text() }
-}
-
-/** Resolves to the URL that a service says it is listening on; rejects when it ends before. */
-export function listeningOn(child: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let [stdout, stderr] = ['', '']
-    child.stderr?.on('data', (chunk) => (stderr += chunk))
-    const stream = child.stdout as Readable
-    stream.on('data', (chunk) => {
-      stdout += chunk
-      const [, url] = /listening on (\S+)\n/.exec(stdout) ?? []
-      if (url !== undefined) resolve(url)
-    })
-    child.once('close', () => reject(new Error(`it did not start: ${stdout}${stderr}`)))
-  })
 }
