@@ -1,13 +1,12 @@
 // One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
 import pg from 'pg'
-import tap from 'tap'
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
-import { findEngine } from '../support/engines.ts'
+import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { entries, namesIn, openLog } from './logs.ts'
 
-const { engine: postgres, skip } = findEngine('PostgreSQL')
+const { engine: postgres } = findEngine('PostgreSQL')
 
 /** A slow machine may have done what stands beside a flood only after it was cut short: then both are done again. */
 const tries = 5
@@ -19,7 +18,7 @@ async function flood(count: number, work: () => Promise<unknown> | unknown) {
   return { done: count - errors.length, errors }
 }
 
-tap.test('delays only reads while the sessions that read stand still', { skip }, async (t) => {
+testPostgres('delays only reads while the sessions that read stand still', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
   await store.log.append(entries('a', 'b'))
@@ -48,36 +47,32 @@ tap.test('delays only reads while the sessions that read stand still', { skip },
   t.equal((await slow).done, readConnections * 10, 'the reads are repeated on other sessions')
 })
 
-tap.test(
-  'a flood of look-ups is cut short, and delays nothing else',
-  { skip, timeout: 60_000 },
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const store = await openLog(t, url)
-    await store.log.append(entries('a'))
-    await namesIn(store)
-    await store.sql.select('SELECT 1')
-    const holder = new pg.Client(url)
-    await holder.connect()
-    t.teardown(() => holder.end())
-    const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
-    const names = ['a']
-    let served = 0
-    for (let n = 0; n < tries && served < maxRunning; n++) {
-      await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
-      const looked = flood(5000, lookUp)
-      names.push(`${n}`)
-      t.strictSame(await store.log.append(entries(`${n}`)), ['added'])
-      t.strictSame(await namesIn(store), names, 'plants are added and read while the look-ups wait')
-      await holder.query('COMMIT')
-      const { done, errors } = await looked
-      t.ok(
-        errors.every(({ outcome }) => outcome === 'overloaded'),
-        'the others are refused',
-      )
-      served = done
-    }
-    t.equal(served, maxRunning, 'as many as may wait are served')
-    t.strictSame(await lookUp(), [], 'the next one is served')
-  },
-)
+testPostgres('a flood of look-ups is cut short, and delays nothing else', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  await namesIn(store)
+  await store.sql.select('SELECT 1')
+  const holder = new pg.Client(url)
+  await holder.connect()
+  t.teardown(() => holder.end())
+  const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
+  const names = ['a']
+  let served = 0
+  for (let n = 0; n < tries && served < maxRunning; n++) {
+    await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
+    const looked = flood(5000, lookUp)
+    names.push(`${n}`)
+    t.strictSame(await store.log.append(entries(`${n}`)), ['added'])
+    t.strictSame(await namesIn(store), names, 'plants are added and read while the look-ups wait')
+    await holder.query('COMMIT')
+    const { done, errors } = await looked
+    t.ok(
+      errors.every(({ outcome }) => outcome === 'overloaded'),
+      'the others are refused',
+    )
+    served = done
+  }
+  t.equal(served, maxRunning, 'as many as may wait are served')
+  t.strictSame(await lookUp(), [], 'the next one is served')
+})

@@ -84,8 +84,12 @@ async function items({ log }: Store): Promise<string> {
 /** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
 tap.jobs = 3
 
+function it(title: string, body: (t: Test) => unknown): void {
+  tap.test(title, { skip, buffered: true }, body)
+}
+
 for (const fault of ['before', 'after'] as const) {
-  tap.test(`a connection that breaks ${fault} the commit`, { skip, buffered: true }, async (t) => {
+  it(`a connection that breaks ${fault} the commit`, async (t) => {
     const { relay, store } = await open(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
@@ -101,7 +105,7 @@ for (const fault of ['before', 'after'] as const) {
   })
 }
 
-tap.test('a connection that breaks when the lock is taken', { skip, buffered: true }, async (t) => {
+it('a connection that breaks when the lock is taken', async (t) => {
   const { relay, store } = await open(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
@@ -110,7 +114,7 @@ tap.test('a connection that breaks when the lock is taken', { skip, buffered: tr
   t.equal(await items(store), '"a","b","c"')
 })
 
-tap.test('a connection that breaks under a reader', { skip, buffered: true }, async (t) => {
+it('a connection that breaks under a reader', async (t) => {
   const { relay, store } = await open(t)
   await store.log.append(twoPlants)
   for (const statement of ['look', 'page']) {
@@ -120,7 +124,7 @@ tap.test('a connection that breaks under a reader', { skip, buffered: true }, as
   }
 })
 
-tap.test('a database that does not come back after the commit', { skip, buffered: true }, async (t) => {
+it('a database that does not come back after the commit', async (t) => {
   const { relay, store, port } = await open(t)
   const answer = t.rejects(store.log.append(twoPlants), {
     name: 'StoreUnavailable',
@@ -135,7 +139,7 @@ tap.test('a database that does not come back after the commit', { skip, buffered
   t.match(await items(store), /^("a","b",)?"c"$/)
 })
 
-tap.test('a database that is not there', { skip, buffered: true }, async (t) => {
+it('a database that is not there', async (t) => {
   const { relay, store } = await open(t)
   relay.close()
   const start = performance.now()
@@ -153,23 +157,19 @@ tap.test('a database that is not there', { skip, buffered: true }, async (t) => 
   assertWithin(t, performance.now() - start, promisedMs, 'said also to those who wait for their turn')
 })
 
-tap.test(
-  'a plant whose time was up before there was a connection is not added later',
-  { skip },
-  async (t) => {
-    const { relay, store, port } = await open(t)
-    relay.close()
-    await relay.listen(port)
-    relay.freeze()
-    const late = store.log.append(twoPlants, { deadlineMs: performance.now() + 3 * shortestAttemptMs })
-    await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    relay.thaw()
-    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
-    t.equal(await items(store), '"c"')
-  },
-)
+it('a plant whose time was up before there was a connection is not added later', async (t) => {
+  const { relay, store, port } = await open(t)
+  relay.close()
+  await relay.listen(port)
+  relay.freeze()
+  const late = store.log.append(twoPlants, { deadlineMs: performance.now() + 3 * shortestAttemptMs })
+  await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  relay.thaw()
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  t.equal(await items(store), '"c"')
+})
 
-tap.test('finds a commit again that added no plants', { skip, buffered: true }, async (t) => {
+it('finds a commit again that added no plants', async (t) => {
   const opened = await open(t)
   const { store } = opened
   await store.log.append([{ item: '"a"', id: 1 }])
@@ -180,68 +180,50 @@ tap.test('finds a commit again that added no plants', { skip, buffered: true }, 
   t.strictSame(await store.notes.read('far'), new Map([['far', 'x']]))
 })
 
-tap.test(
-  'says that nothing was added when a batch of known plants fails',
-  { skip, buffered: true },
-  async (t) => {
-    const { store, relay, port } = await open(t)
-    await store.log.append([{ item: '"a"', id: 1 }])
-    const answer = store.log.append([{ item: '"a"', id: 1 }])
-    const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    await relay.breakAt(commit, 'after')
-    relay.close()
-    await refused
-    await relay.listen(port)
-  },
-)
+it('says that nothing was added when a batch of known plants fails', async (t) => {
+  const { store, relay, port } = await open(t)
+  await store.log.append([{ item: '"a"', id: 1 }])
+  const answer = store.log.append([{ item: '"a"', id: 1 }])
+  const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await relay.breakAt(commit, 'after')
+  relay.close()
+  await refused
+  await relay.listen(port)
+})
 
-tap.test(
-  'adds a batch to the log that there is now, if it was added to one that is gone',
-  {
-    skip,
-    buffered: true,
-  },
-  async (t) => {
-    const opened = await open(t)
-    const { store, other } = opened
-    await store.log.append(entries('a'))
-    const restore = await keepPlants(other)
-    const append = () => store.log.append(entries('b'))
-    const meddle = async () => {
-      await restore()
-      await other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
-    }
-    t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
-    t.strictSame(await namesIn(store), ['a', 'x', 'b'], 'behind what another has added')
-  },
-)
-
-tap.test(
-  'a batch that was found and not confirmed is unknown if it is not found again',
-  {
-    skip,
-    buffered: true,
-  },
-  async (t) => {
-    const opened = await open(t)
-    const { store, relay, other } = opened
-    await store.log.append(entries('a'))
-    const restore = await keepPlants(other)
-    const confirmed = Promise.withResolvers<void>()
-    const meddle = () => confirmed.resolve(relay.breakAt(commit, 'before'))
-    const lost = meddled(opened, () => store.log.append(entries('b')), { written: secondPlant, meddle })
-    lost.catch(() => {})
-    await confirmed.promise
-    relay.freeze()
-    // As on a server that has not got it, and takes nothing.
+it('adds a batch to the log that there is now, if it was added to one that is gone', async (t) => {
+  const opened = await open(t)
+  const { store, other } = opened
+  await store.log.append(entries('a'))
+  const restore = await keepPlants(other)
+  const append = () => store.log.append(entries('b'))
+  const meddle = async () => {
     await restore()
-    await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
-    relay.thaw()
-    await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
-  },
-)
+    await other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
+  }
+  t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
+  t.strictSame(await namesIn(store), ['a', 'x', 'b'], 'behind what another has added')
+})
 
-tap.test('leaves no dead rows behind an open snapshot', { skip, buffered: true }, async (t) => {
+it('a batch that was found and not confirmed is unknown if it is not found again', async (t) => {
+  const opened = await open(t)
+  const { store, relay, other } = opened
+  await store.log.append(entries('a'))
+  const restore = await keepPlants(other)
+  const confirmed = Promise.withResolvers<void>()
+  const meddle = () => confirmed.resolve(relay.breakAt(commit, 'before'))
+  const lost = meddled(opened, () => store.log.append(entries('b')), { written: secondPlant, meddle })
+  lost.catch(() => {})
+  await confirmed.promise
+  relay.freeze()
+  // As on a server that has not got it, and takes nothing.
+  await restore()
+  await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
+  relay.thaw()
+  await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
+})
+
+it('leaves no dead rows behind an open snapshot', async (t) => {
   const { store, other } = await open(t)
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
   const names = Array.from({ length: 50 }, (_, n) => `${n}`)
@@ -256,7 +238,7 @@ tap.test('leaves no dead rows behind an open snapshot', { skip, buffered: true }
   t.strictSame(rows, [], 'nothing was updated or deleted')
 })
 
-tap.test('a batch waits for a lock that is held for long', { skip, buffered: true }, async (t) => {
+it('a batch waits for a lock that is held for long', async (t) => {
   const { store, other, lines } = await open(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
   lines.read()

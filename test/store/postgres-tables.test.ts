@@ -1,14 +1,13 @@
 // Databases and tables that come from elsewhere: of another application, of another store, or put back from a copy.
 import { readFileSync } from 'node:fs'
 import pino from 'pino'
-import tap from 'tap'
 import { steps } from '../../src/store/sql/schema.ts'
-import { findEngine } from '../support/engines.ts'
+import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { openStore } from '../support/stores.ts'
 import { entries, namesIn, openLog, Sightings } from './logs.ts'
 
-const { engine: postgres, skip } = findEngine('PostgreSQL')
+const { engine: postgres } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })
 
 const tables = ['head', 'plants']
@@ -17,9 +16,8 @@ const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${t
 /** The tables of a store, as SQL. */
 const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
-tap.test(
+testPostgres(
   'follows tables that are put back from within, and counts how often plants were lost',
-  { skip },
   async (t) => {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)
@@ -46,7 +44,7 @@ tap.test(
   },
 )
 
-tap.test('does not believe a page or a mark of a log that has changed', { skip }, async (t) => {
+testPostgres('does not believe a page or a mark of a log that has changed', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await openLog(t, url)
@@ -63,7 +61,7 @@ tap.test('does not believe a page or a mark of a log that has changed', { skip }
   t.equal(String(await store.log.read(0, 1, String(markOf(1)))), '["a"]', 'what was not lost is the same')
 })
 
-tap.test('the database of another store is not taken for this one', { skip }, async (t) => {
+testPostgres('the database of another store is not taken for this one', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await openLog(t, url)
@@ -109,7 +107,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-tap.test('a database that was made before 1.0.0 is refused, and left as it was', { skip }, async (t) => {
+testPostgres('a database that was made before 1.0.0 is refused, and left as it was', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
@@ -124,7 +122,7 @@ tap.test('a database that was made before 1.0.0 is refused, and left as it was',
   t.strictSame((await client.query(everything)).rows, before)
 })
 
-tap.test('tables of another application are refused, and nothing is written', { skip }, async (t) => {
+testPostgres('tables of another application are refused, and nothing is written', async (t) => {
   for (const [title, statements, options = ''] of foreign) {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)

@@ -20,6 +20,10 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 tap.jobs = 3
 const promisedMs = 5000
 
+function it(title: string, body: (t: Test) => unknown): void {
+  tap.test(title, { skip, timeout: 60_000, buffered: true }, body)
+}
+
 /** How long it takes until a promise is settled. */
 async function settledAfter(promise: Promise<unknown>): Promise<number> {
   const start = performance.now()
@@ -35,47 +39,39 @@ async function holdHead(t: Test, url: string): Promise<pg.Client> {
   return client
 }
 
-tap.test(
-  'a replica that vanishes with the lock does not stop the others',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const direct = await postgres.createDatabase(t)
-    const { relay, url } = await startRelay(t, direct)
-    const [vanishing, other] = [await openLog(t, url), await openLog(t, direct)]
-    await other.log.append(entries('a'))
-    const vanished = relay.breakAt('COMMIT\0', 'vanish')
-    const lost = vanishing.log.append(entries('b'))
-    await vanished
-    const waitedMs = await settledAfter(
-      other.log.append(entries('c')).then((outcomes) => t.strictSame(outcomes, ['added'])),
-    )
-    assertWithin(t, waitedMs, promisedMs, 'the other goes on')
-    t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
-    t.strictSame((await namesIn(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
-  },
-)
+it('a replica that vanishes with the lock does not stop the others', async (t) => {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url } = await startRelay(t, direct)
+  const [vanishing, other] = [await openLog(t, url), await openLog(t, direct)]
+  await other.log.append(entries('a'))
+  const vanished = relay.breakAt('COMMIT\0', 'vanish')
+  const lost = vanishing.log.append(entries('b'))
+  await vanished
+  const waitedMs = await settledAfter(
+    other.log.append(entries('c')).then((outcomes) => t.strictSame(outcomes, ['added'])),
+  )
+  assertWithin(t, waitedMs, promisedMs, 'the other goes on')
+  t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
+  t.strictSame((await namesIn(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
+})
 
-tap.test(
-  'a session ends when its client falls silent',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const { sql } = await openLog(t, await postgres.createDatabase(t))
-    const rows = await sql.select(
-      `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
+it('a session ends when its client falls silent', async (t) => {
+  const { sql } = await openLog(t, await postgres.createDatabase(t))
+  const rows = await sql.select(
+    `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
       ('idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle',
        'tcp_keepalives_interval', 'tcp_keepalives_count')`,
-    )
-    t.equal(rows.length, 5)
-    for (const { name, value } of rows)
-      t.ok(Number(value) > 0 && Number(value) <= vanishedMs, `${name} is ${value}`)
-    const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
-    const detectedS =
-      value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
-    assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
-  },
-)
+  )
+  t.equal(rows.length, 5)
+  for (const { name, value } of rows)
+    t.ok(Number(value) > 0 && Number(value) <= vanishedMs, `${name} is ${value}`)
+  const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
+  const detectedS =
+    value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
+  assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
+})
 
-tap.test('a head that another session holds', { skip, timeout: 60_000, buffered: true }, async (t) => {
+it('a head that another session holds', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
   await store.log.append(entries('a'))
@@ -103,7 +99,7 @@ tap.test('a head that another session holds', { skip, timeout: 60_000, buffered:
   t.strictSame(await namesIn(store), ['a', 'd'])
 })
 
-tap.test('a server that is frozen', { skip, timeout: 60_000, buffered: true }, async (t) => {
+it('a server that is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   const store = await openLog(t, url)
   await store.log.append(entries('a'))
@@ -162,73 +158,57 @@ async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promis
   await until(async () => (await countSessions(cluster)) <= before)
 }
 
-tap.test(
-  'sessions do not pile up while the standbys do not answer',
-  { skip, timeout: 120_000, buffered: true },
-  async (t) => {
-    await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 4)
-  },
-)
+it('sessions do not pile up while the standbys do not answer', async (t) => {
+  await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 4)
+})
 
-tap.test(
-  'a command that reads gives up a server that is frozen',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
-    relay.freeze()
-    const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
-    answer.catch(() => {})
-    assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
-    await t.rejects(answer, {
-      message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no session was ready in/,
-    })
-  },
-)
+it('a command that reads gives up a server that is frozen', async (t) => {
+  const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
+  relay.freeze()
+  const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+  answer.catch(() => {})
+  assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
+  await t.rejects(answer, {
+    message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no session was ready in/,
+  })
+})
 
-tap.test(
-  'a batch gives up at the deadline that it is given',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const store = await openLog(t, url)
-    await store.log.append(entries('a'))
-    const holder = await holdHead(t, url)
-    // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
-    const first = store.log.append(entries('b'))
-    const order: string[] = []
-    const shares = [0.5, 0.25, 0.1, -0.001]
-    const batches = shares.map(async (share) => {
-      const leftMs = share * storeLimitMs
-      const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
-      await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
-      order.push(`${share}`)
-    })
-    first.catch(() => order.push('first'))
-    await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    await Promise.all(batches)
-    t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
-    await holder.query('COMMIT')
-  },
-)
+it('a batch gives up at the deadline that it is given', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  const holder = await holdHead(t, url)
+  // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
+  const first = store.log.append(entries('b'))
+  const order: string[] = []
+  const shares = [0.5, 0.25, 0.1, -0.001]
+  const batches = shares.map(async (share) => {
+    const leftMs = share * storeLimitMs
+    const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
+    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
+    order.push(`${share}`)
+  })
+  first.catch(() => order.push('first'))
+  await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await Promise.all(batches)
+  t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
+  await holder.query('COMMIT')
+})
 
-tap.test(
-  'closing waits for a batch that waits, and no longer',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const store = await openLog(t, url)
-    await holdHead(t, url)
-    const answer = store.log.append(entries('a'))
-    answer.catch(() => {})
-    const waitedMs = await settledAfter(store.close())
-    assertWithin(t, waitedMs, promisedMs, 'closed')
-    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    const server = await sharedServer()
-    const name = new URL(url).pathname.slice(1)
-    const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
-    await until(async () => (await server.query(text)).length === 0)
-  },
-)
+it('closing waits for a batch that waits, and no longer', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await holdHead(t, url)
+  const answer = store.log.append(entries('a'))
+  answer.catch(() => {})
+  const waitedMs = await settledAfter(store.close())
+  assertWithin(t, waitedMs, promisedMs, 'closed')
+  await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  const server = await sharedServer()
+  const name = new URL(url).pathname.slice(1)
+  const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
+  await until(async () => (await server.query(text)).length === 0)
+})
 
 /** An operator's queries to the server of a database, with its name. */
 async function operate(url: string) {
@@ -241,7 +221,7 @@ async function operate(url: string) {
   }
 }
 
-tap.test('attempts that fail leave no session open', { skip, timeout: 60_000, buffered: true }, async (t) => {
+it('attempts that fail leave no session open', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
   const { query, count } = await operate(url)
@@ -252,20 +232,16 @@ tap.test('attempts that fail leave no session open', { skip, timeout: 60_000, bu
   await until(async () => (await count()) === 0)
 })
 
-tap.test(
-  'a head that may be ahead of the standbys is read on another session, and the one before ends',
-  { skip, timeout: 60_000, buffered: true },
-  async (t) => {
-    const direct = await postgres.createDatabase(t)
-    const { relay, url } = await startRelay(t, direct)
-    const store = await openLog(t, url)
-    const { count } = await operate(direct)
-    await store.log.head()
-    const before = await count()
-    const broken = relay.breakAt('COMMIT\0', 'after')
-    t.strictSame(await store.log.append(entries('a')), ['added'])
-    await broken
-    t.equal((await store.log.head()).position, 1)
-    await until(async () => (await count()) <= before)
-  },
-)
+it('a head that may be ahead of the standbys is read on another session, and the one before ends', async (t) => {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url } = await startRelay(t, direct)
+  const store = await openLog(t, url)
+  const { count } = await operate(direct)
+  await store.log.head()
+  const before = await count()
+  const broken = relay.breakAt('COMMIT\0', 'after')
+  t.strictSame(await store.log.append(entries('a')), ['added'])
+  await broken
+  t.equal((await store.log.head()).position, 1)
+  await until(async () => (await count()) <= before)
+})

@@ -1,17 +1,17 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
-import tap, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
-import { findEngine, sharedServer } from '../support/engines.ts'
+import { findEngine, sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { collectLines, openStore, type Store } from '../support/stores.ts'
 import { entries, namesIn, openLog } from './logs.ts'
 
-const { engine: postgres, skip } = findEngine('PostgreSQL')
+const { engine: postgres } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })
 const onePlant = [{ item: '"a"', id: undefined }]
 
@@ -21,7 +21,7 @@ async function open(t: Test, url: string): Promise<Store> {
   return store
 }
 
-tap.test('a time-out of the database ends no work on a whole store', { skip }, async (t) => {
+testPostgres('a time-out of the database ends no work on a whole store', async (t) => {
   const url = await postgres.createDatabase(t)
   await (await open(t, url)).log.append(onePlant)
   const client = await connect(t, url)
@@ -36,9 +36,8 @@ tap.test('a time-out of the database ends no work on a whole store', { skip }, a
   await t.resolves(status)
 })
 
-tap.test(
+testPostgres(
   'a write that came too late does not let the next one into the transaction of the first',
-  { skip },
   async (t) => {
     const url = await postgres.createDatabase(t)
     const store = await open(t, url)
@@ -55,47 +54,40 @@ tap.test(
   },
 )
 
-tap.test(
-  'a database that cannot be used is refused in one line without the password',
-  { skip },
-  async (t) => {
-    const server = await sharedServer()
-    const { host } = new URL(server.url())
-    await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
-    await server.query('CREATE DATABASE standby')
-    await server.query('ALTER DATABASE standby SET default_transaction_read_only = on')
-    await server.query('CREATE ROLE crowd LOGIN CONNECTION LIMIT 0; CREATE ROLE stranger LOGIN')
-    const refusals: [url: string, message: RegExp][] = [
-      [`postgres://${passwordRole}:wr%40ng@${host}/postgres`, /password authentication failed/],
-      [`postgres://postgres@${host}/nowhere`, /database "nowhere" does not exist/],
-      [`postgres://postgres@127.0.0.1:1,${host}/nowhere`, /database "nowhere" does not exist/],
-      [
-        `postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`,
-        /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/,
-      ],
-      [`postgres://postgres@${host}/standby`, /accepts no writes: default_transaction_read_only is on/],
-      [`postgres://postgres@${host}/latin`, /LATIN1/],
-      [`postgres://crowd@${host}/postgres`, /all its connections are in use: .*too many connections/],
-      [
-        `postgres://stranger@${host}/postgres`,
-        /the role lacks rights: .* grant it CREATE on the schema .*\(permission denied/,
-      ],
-      [
-        `postgres://postgres@${host}/postgres?options=-csearch_path%3Dnowhere`,
-        /search_path names no existing schema/,
-      ],
-    ]
-    const refuse = async ([url, message]: [string, RegExp]) => {
-      const error = await openStore(url, { logger }).catch((error) => error)
-      t.ok(error instanceof StoreRefused, url)
-      t.match(error.message, message)
-      t.notMatch(error.message, /wr[%@]|\n/)
-    }
-    await Promise.all(refusals.map(refuse))
-  },
-)
+testPostgres('a database that cannot be used is refused in one line without the password', async (t) => {
+  const server = await sharedServer()
+  const { host } = new URL(server.url())
+  await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+  await server.query('CREATE DATABASE standby')
+  await server.query('ALTER DATABASE standby SET default_transaction_read_only = on')
+  await server.query('CREATE ROLE crowd LOGIN CONNECTION LIMIT 0; CREATE ROLE stranger LOGIN')
+  const refusals: [url: string, message: RegExp][] = [
+    [`postgres://${passwordRole}:wr%40ng@${host}/postgres`, /password authentication failed/],
+    [`postgres://postgres@${host}/nowhere`, /database "nowhere" does not exist/],
+    [`postgres://postgres@127.0.0.1:1,${host}/nowhere`, /database "nowhere" does not exist/],
+    [`postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`, /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/],
+    [`postgres://postgres@${host}/standby`, /accepts no writes: default_transaction_read_only is on/],
+    [`postgres://postgres@${host}/latin`, /LATIN1/],
+    [`postgres://crowd@${host}/postgres`, /all its connections are in use: .*too many connections/],
+    [
+      `postgres://stranger@${host}/postgres`,
+      /the role lacks rights: .* grant it CREATE on the schema .*\(permission denied/,
+    ],
+    [
+      `postgres://postgres@${host}/postgres?options=-csearch_path%3Dnowhere`,
+      /search_path names no existing schema/,
+    ],
+  ]
+  const refuse = async ([url, message]: [string, RegExp]) => {
+    const error = await openStore(url, { logger }).catch((error) => error)
+    t.ok(error instanceof StoreRefused, url)
+    t.match(error.message, message)
+    t.notMatch(error.message, /wr[%@]|\n/)
+  }
+  await Promise.all(refusals.map(refuse))
+})
 
-tap.test('a commit waits for stable storage, whatever the default of the server is', { skip }, async (t) => {
+testPostgres('a commit waits for stable storage, whatever the default of the server is', async (t) => {
   const url = await postgres.createDatabase(t)
   const database = new URL(url).pathname.slice(1)
   const server = await sharedServer()
@@ -110,9 +102,8 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
   }
 })
 
-tap.test(
+testPostgres(
   'the server ends a statement that only reads, and never a commit, which waits for its standbys',
-  { skip },
   async (t) => {
     const { sql } = await open(t, await postgres.createDatabase(t))
     t.strictSame(
@@ -124,7 +115,7 @@ tap.test(
   },
 )
 
-tap.test('settings of a role that would break the service are overridden', { skip }, async (t) => {
+testPostgres('settings of a role that would break the service are overridden', async (t) => {
   const server = await sharedServer()
   const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
   await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
@@ -165,7 +156,6 @@ tap.test(
 
 tap.test(
   'settings that can cost acknowledged plants are reported at the start, and in status',
-  { skip },
   async (t) => {
     const url = await postgres.createDatabase(t)
     const server = await sharedServer()
@@ -184,7 +174,7 @@ tap.test(
   },
 )
 
-tap.test('the reason why a session ended is logged in plain words', { skip }, async (t) => {
+testPostgres('the reason why a session ended is logged in plain words', async (t) => {
   const url = await postgres.createDatabase(t)
   const { logger, find } = collectLines()
   const { sql } = await openLog(t, url, logger)
@@ -197,7 +187,7 @@ tap.test('the reason why a session ended is logged in plain words', { skip }, as
   })
 })
 
-tap.test('refuses parameters of a URL that the driver would ignore silently', { skip }, (t) => {
+testPostgres('refuses parameters of a URL that the driver would ignore silently', (t) => {
   const faultOf = (url: string) => engineOf(url).findFault?.(url)
   const good = [
     'postgres://a@h/plants?sslmode=verify-full&sslrootcert=ca.pem',
@@ -222,17 +212,13 @@ tap.test('refuses parameters of a URL that the driver would ignore silently', { 
   t.end()
 })
 
-tap.test(
-  'a batch that the server refuses when it is written is known not to be there',
-  { skip },
-  async (t) => {
-    const { log } = await open(t, await postgres.createDatabase(t))
-    const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
-    await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    t.equal((await log.head()).position, 0)
-    t.strictSame(await log.append(onePlant), ['added'])
-  },
-)
+testPostgres('a batch that the server refuses when it is written is known not to be there', async (t) => {
+  const { log } = await open(t, await postgres.createDatabase(t))
+  const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
+  await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  t.equal((await log.head()).position, 0)
+  t.strictSame(await log.append(onePlant), ['added'])
+})
 
 tap.test('a batch is repeated on another session if its own has become read-only', { skip }, async (t) => {
   const { log, sql } = await open(t, await postgres.createDatabase(t))

@@ -6,11 +6,11 @@ import { isFull } from '../support/full.ts'
 import { startService, token } from '../support/service.ts'
 import { Ledger, list, post, Reader } from './ledger.ts'
 
-const { engine: postgres, skip } = findEngine('PostgreSQL')
+const { engine: postgres } = findEngine('PostgreSQL')
 const writers = 16
 const perWriter = isFull ? 100 : 40
 
-tap.test('readers page through two replicas while writers write through both', { skip }, async (t) => {
+testPostgres('readers page through two replicas while writers write through both', async (t) => {
   const env = { DATABASE_URL: await postgres.createDatabase(t), LOG_LEVEL: 'error' }
   const urls = [(await startService(t, env)).url, (await startService(t, env)).url]
   const ledger = new Ledger()

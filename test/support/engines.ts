@@ -45,6 +45,11 @@ export function findEngine(name: Engine['name']): { engine: Engine; skip: string
   return { engine, skip: !engines.includes(engine) && `TEST_ENGINE is ${process.env.TEST_ENGINE}` }
 }
 
+/** A test of PostgreSQL alone, which is left out where the run is without it. */
+export function testPostgres(title: string, body: (t: Test) => unknown): void {
+  tap.test(title, { skip: findEngine('PostgreSQL').skip }, body)
+}
+
 let shared: Promise<DatabaseServer> | undefined
 
 /** The server that all files of a run share. Leave it as it was. A file that `node` runs has a server of its own. */
