@@ -1,19 +1,17 @@
 // export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { NewPlant } from '../../schemas/plant.ts'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
-import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import type { Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { tamper } from './damage.ts'
 
-const { engine: postgres, skip } = findEngine('PostgreSQL')
 const fixture: NewPlant[] = JSON.parse(
   readFileSync(fileURLToPath(new URL('../fixtures/plants.json', import.meta.url)), 'utf8'),
 )

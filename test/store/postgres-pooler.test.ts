@@ -1,7 +1,5 @@
 // PgBouncer, the real one, between the service and its server: sessions that are shared are refused before anything is set
 // in them, and sessions of our own are as good as without it.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -9,7 +7,7 @@ import tap, { type Test } from 'tap'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
-import { noteProcess } from '../support/processes.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 import { entries, namesIn, openLog } from './logs.ts'
@@ -39,14 +37,7 @@ ${settings}
   own(path)
   // Like PostgreSQL it does not run as root.
   const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-  const pooler = spawn(String(findProgram('pgbouncer')), [path], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    ...user,
-  })
-  noteProcess(pooler)
-  t.teardown(() => pooler.kill('SIGKILL'))
-  let log = ''
-  while (!log.includes('process up')) log += (await once(pooler.stderr, 'data'))[0]
+  await spawnProgram(t, String(findProgram('pgbouncer')), [path], user).logs(/process up/)
   return { url: direct.replace(`:${port}/`, `:${ownPort}/`), direct }
 }
 

@@ -1,17 +1,14 @@
 // The order of system calls: the -wal is on stable storage before the first byte of an answer to a POST is written, and
 // what a store is found with before it is believed.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { cli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { request, startService, token } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 
-const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 const skip = skipWithout('strace')
 const plants = 10
 
@@ -19,22 +16,11 @@ test('the -wal is synced before a POST is answered', { skip }, async (t) => {
   const directory = createDirectory(t)
   const trace = join(directory, 'trace')
   const calls = 'trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64'
-  const child = spawn('strace', ['-f', '-y', '-e', calls, '-o', trace, process.execPath, cli, 'serve'], {
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      ACCESS_TOKENS: token,
-      DATABASE_URL: `file:${join(directory, 'plants.db')}`,
-    },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
-  let url = ''
-  for await (const line of createInterface({ input: child.stdout })) {
-    url = /listening on (\S+)/.exec(line)?.[1] ?? ''
-    if (url) break
-  }
+  const args = ['-f', '-y', '-e', calls, '-o', trace, process.execPath, cli, 'serve']
+  const DATABASE_URL = `file:${join(directory, 'plants.db')}`
+  const env = { PATH: process.env.PATH, PORT: '0', ACCESS_TOKENS: token, DATABASE_URL }
+  const { child, ended, listening } = spawnProgram(t, 'strace', args, { env })
+  const url = await listening()
   for (let n = 0; n < plants; n++)
     t.equal((await request(`${url}/plants`, { body: { name: `${n}`, tag: '' } })).status, 200)
   // strace passes no signal on: the service is its child.
@@ -52,10 +38,7 @@ async function traceCommand(t: Test, path: string, ...args: string[]): Promise<s
   const trace = join(createDirectory(t), 'trace')
   const strace = ['-f', '-y', '-e', 'trace=fsync,fdatasync,pwrite64', '-o', trace, process.execPath, cli]
   const env = { PATH: process.env.PATH, DATABASE_URL: `file:${path}` }
-  const child = spawn('strace', [...strace, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  child.stdout.resume()
-  t.teardown(() => child.kill('SIGKILL'))
-  t.same(await once(child, 'exit'), [0, null])
+  t.match(await spawnProgram(t, 'strace', [...strace, ...args], { env }).ended, { code: 0 })
   const calls = readFileSync(trace, 'utf8').matchAll(/(pwrite64|f(?:data)?sync)\(\d+<[^>]*\.db(-wal)?>/g)
   const letters = [...calls].map(([, call, log]) => (call === 'pwrite64' ? log && 'W' : log ? 'S' : 'D'))
   return letters.join('').replace(/W+/g, 'W')
