@@ -11,6 +11,7 @@ import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import type { Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { tamper } from './damage.ts'
+import { quickest } from './imports.ts'
 
 const fixture: NewPlant[] = JSON.parse(
   readFileSync(fileURLToPath(new URL('../fixtures/plants.json', import.meta.url)), 'utf8'),
@@ -64,14 +65,6 @@ for (const { name, createDatabase } of engines) {
     t.match((await readExport(t, url, 'bare.csv', ...after, '--no-id')).toString(), /^name,tag\n"a ""b"/)
   })
 
-  test(`${name}: an empty store has an empty export, in each form`, async (t) => {
-    const url = await createDatabase(t)
-    await open(t, url)
-    t.equal((await readExport(t, url, 'a.ndjson')).toString(), '')
-    t.strictSame(JSON.parse((await readExport(t, url, 'a.json')).toString()), [])
-    t.equal((await readExport(t, url, 'a.csv')).toString(), 'name,tag,id\n')
-  })
-
   test(`${name}: an export holds the log up to one head, while plants are added`, async (t) => {
     const url = await createDatabase(t)
     const store = await open(t, url)
@@ -87,19 +80,27 @@ for (const { name, createDatabase } of engines) {
     const after = (await readExport(t, url, 'b.ndjson', '--after', String(head))).toString()
     t.equal(stdout + after, (await readExport(t, url, 'c.ndjson')).toString(), 'the rest is what is new')
   })
-
-  test(`${name}: a log with a gap is not exported, and nothing is left behind`, async (t) => {
-    const url = await createDatabase(t)
-    await fill(await open(t, url), 2000)
-    await tamper(url, 'DELETE FROM plants WHERE position = 1500')
-    const path = join(createDirectory(t), 'a.ndjson.gz')
-    t.match(await runCommand(['export', path], { DATABASE_URL: url }), {
-      code: 1,
-      stderr: /^plant-store: plants 1001 to 2000 are damaged; [^\n]+ verify reports the faults\n$/,
-    })
-    t.strictSame(readdirSync(dirname(path)), [])
-  })
 }
+
+test('an empty store has an empty export, in each form', async (t) => {
+  const url = await quickest.createDatabase(t)
+  await open(t, url)
+  t.equal((await readExport(t, url, 'a.ndjson')).toString(), '')
+  t.strictSame(JSON.parse((await readExport(t, url, 'a.json')).toString()), [])
+  t.equal((await readExport(t, url, 'a.csv')).toString(), 'name,tag,id\n')
+})
+
+test('a log with a gap is not exported, and nothing is left behind', async (t) => {
+  const url = await quickest.createDatabase(t)
+  await fill(await open(t, url), 2000)
+  await tamper(url, 'DELETE FROM plants WHERE position = 1500')
+  const path = join(createDirectory(t), 'a.ndjson.gz')
+  t.match(await runCommand(['export', path], { DATABASE_URL: url }), {
+    code: 1,
+    stderr: /^plant-store: plants 1001 to 2000 are damaged; [^\n]+ verify reports the faults\n$/,
+  })
+  t.strictSame(readdirSync(dirname(path)), [])
+})
 
 for (const from of engines)
   for (const to of engines.filter((to) => to !== from || engines.length === 1))
@@ -108,7 +109,9 @@ for (const from of engines)
       const store = await open(t, source)
       await add(store, [...fixture, ...odd])
       await fill(store, 4100)
-      for (const name of ['a.ndjson', 'a.json', 'a.csv.gz', 'a.json.zst']) {
+      // A form is written and read in the same way for each engine.
+      const names = ['a.ndjson', ...(from === sqlite ? ['a.json', 'a.csv.gz', 'a.json.zst'] : [])]
+      for (const name of names) {
         const into = name === 'a.ndjson' ? target : await to.createDatabase(t)
         const path = await exportTo(t, source, name)
         t.match(await runCommand(['import', path, '--quiet'], { DATABASE_URL: into }), { code: 0 }, name)
@@ -141,13 +144,6 @@ test('an existing file is replaced only with --force, and nothing else ever is',
     stderr: /^plant-store: cannot write \S+no\/a: its directory does not exist\n$/,
   })
   t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'c'])
-})
-
-test('an item that is not JSON stops an export that has to parse it', async (t) => {
-  const url = await sqlite.createDatabase(t)
-  const store = await open(t, url)
-  await store.log.append([{ item: '{"name":"a","tag":', id: undefined }])
-  await t.rejects(exportTo(t, url, 'a.csv'), { message: /plants 1 to 1 are damaged/ })
 })
 
 test('the command exports to stdout or a file, and reports the end of the log', async (t) => {

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
+import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
 import { spawnProgram } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 import { open, pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
@@ -28,9 +28,10 @@ test('an input that has grown adds what is new, and the same input nothing, in e
     ['name\ttag\na\t\nb\t\n', 'name\ttag\na\t\nb\t\nc\t\n'],
     [`[${a},${b}]`, `[${a},${b},${c}]`],
   ]
-  for (const { createDatabase } of engines) {
-    const { next } = await shareStore(t, await createDatabase(t))
-    for (const [before, after] of growing) {
+  for (const engine of engines) {
+    const { next } = await shareStore(t, await engine.createDatabase(t))
+    // The formats are read in the same way for each engine.
+    for (const [before, after] of growing.slice(0, engine === quickest ? undefined : 1)) {
       const path = writeInput(t, before)
       const ends = [await next(path, '--again')]
       writeFileSync(path, after)
@@ -68,15 +69,13 @@ test('an input is recognized from another path, a pipe, or compressed; --again a
 })
 
 test('with ids, plants that exist are counted, whatever the input', async (t) => {
-  for (const { createDatabase } of engines) {
-    const { next } = await shareStore(t, await createDatabase(t))
-    const lines = [line('a', { id: 1 }), line('b', { id: 2 })]
-    t.match(await next(writeInput(t, lines.join(''))), { code: 0, counts: { added: 2, replayed: 0 } })
-    t.match(await next(writeInput(t, lines.toReversed().join(''))), {
-      code: 0,
-      counts: { added: 0, replayed: 2 },
-    })
-  }
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
+  const lines = [line('a', { id: 1 }), line('b', { id: 2 })]
+  t.match(await next(writeInput(t, lines.join(''))), { code: 0, counts: { added: 2, replayed: 0 } })
+  t.match(await next(writeInput(t, lines.toReversed().join(''))), {
+    code: 0,
+    counts: { added: 0, replayed: 2 },
+  })
 })
 
 test('a file that was changed where it was imported is refused, and nothing of it is added', async (t) => {
@@ -136,13 +135,13 @@ test('a fault behind what was imported before adds nothing', async (t) => {
 })
 
 /** So many plants for each kill, as some are added until it takes effect. */
-const plantsPerRound = 6000
+const plantsPerRound = 4000
 const rounds = countRounds(20, 2)
 const names = Array.from({ length: (rounds + 1) * plantsPerRound }, (_, n) => `plant ${n}`)
 const ndjson = names.map((name) => line(name)).join('')
 
 for (const { name, createDatabase } of engines)
-  for (const again of [false, true])
+  for (const again of isFull || engines.length === 1 ? [false, true] : [name !== 'SQLite'])
     test(`${name}: an import that is killed again and again has added every plant once${again ? ', with --again' : ''}`, async (t) => {
       tellSeed(t)
       const random = makeRandom()
@@ -169,11 +168,11 @@ for (const { name, createDatabase } of engines)
       t.ok(kills > 0, `${kills} kills`)
       // A last batch may have been committed before the last kill; --again would begin anew.
       const isWhole = (await store.log.head()).position === names.length + before.length
-      const { code, stderr } = await start(t, isWhole ? ['import', path] : command, url).ended
+      const { code, stderr } = await runCommand(isWhole ? ['import', path] : command, { DATABASE_URL: url })
       t.equal(code, 0, stderr)
       t.match(stderr, /: [\d,]+ plants? already imported\n/)
       t.strictSame(named(await readPlants(url)), [...before, ...names])
-      t.match(await start(t, ['import', path], url).ended, { code: 0, stderr: /: nothing is new\n$/ })
+      t.match(await runCommand(['import', path], { DATABASE_URL: url }), { stderr: /: nothing is new\n$/ })
     })
 
 for (const { name, createDatabase } of engines)
@@ -240,7 +239,7 @@ test('a full disk ends the import with one line; with room again the same comman
   t.equal(code, 1)
   t.ok((await readPlants(DATABASE_URL)).length > 0)
   t.match(stderr, /^plant-store: the import was cut short: [^\n]+; run the same command to continue\n$/)
-  t.match(await start(t, ['import', path], DATABASE_URL).ended, { code: 0 })
+  t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 0 })
   t.strictSame(named(await readPlants(DATABASE_URL)), names)
 })
 

@@ -8,7 +8,7 @@ import { cli } from '../support/commands.ts'
 import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { inherited, noteProcess, preload } from '../support/processes.ts'
+import { inherited, preload, spawnProgram } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000
@@ -36,13 +36,8 @@ before(async () => {
 function start(t: Test, command: string, DATABASE_URL: string, options?: string) {
   const script = `${options ? 'NODE_OPTIONS="$OPTIONS" ' : ''}exec '${process.execPath}' '${cli}' ${command}`
   const env = { ...inherited(), DATABASE_URL, OPTIONS: options }
-  const child = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  let stderr = ''
-  child.stdout.resume()
-  child.stderr.on('data', (text) => (stderr += text))
-  return { child, said: () => stderr }
+  const { child, output } = spawnProgram(t, 'sh', ['-c', script], { env })
+  return { child, said: () => output().stderr }
 }
 
 test('an export and a backup stop, and leave no file', async (t) => {

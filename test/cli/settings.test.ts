@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { explainListen, maskUrl, SettingError } from '../../src/setting-values.ts'
 import { loadSettings, settingRows } from '../../src/settings.ts'
-import { runCommand, spawnCli } from '../support/commands.ts'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { token } from '../support/service.ts'
 
@@ -318,9 +318,8 @@ test('a port in use is reported in one line, with exit code 1', async (t) => {
     ['PORT', { PORT: String(port) }],
     ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],
   ] as const) {
-    const cwd = createDirectory(t)
-    const { ended, output } = spawnCli(t, ['serve'], { ACCESS_TOKENS: token, ...env }, { cwd })
-    t.match(await ended, { code: 1 })
-    t.equal(output().stderr, `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`)
+    const refused = await runCommand(['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
+    const stderr = `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`
+    t.match(refused, { code: 1, stderr })
   }
 })

@@ -1,5 +1,5 @@
 // Who may read what the service and its commands leave on the disk.
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -86,6 +86,8 @@ test('what root makes belongs to the owner of the directory', {
   // A copy: reading a file with a write-ahead log leaves files beside it.
   const backup = join(createDirectory(t), 'plants.backup')
   await makeStore(t, backup)
+  const input = join(createDirectory(t), 'input')
+  writeFileSync(input, '{}\n')
   const DATABASE_URL = `file:${path}`
   const into = (name: string) => join(directory, name)
   for (const args of [
@@ -94,11 +96,21 @@ test('what root makes belongs to the owner of the directory', {
     ['backup', into('b.db')],
     ['copy', '--from', DATABASE_URL, '--to', `file:${into('new/copies/c.db')}`],
     ['openapi', '-o', into('o.yaml')],
+    ['import', input, '--skip-invalid', '--rejects', into('rejects')],
   ])
-    t.match(await runCommand(args, { DATABASE_URL }), { code: 0 }, args.join(' '))
+    t.match(await runCommand(args, { DATABASE_URL }), { code: args[0] === 'import' ? 1 : 0 }, args.join(' '))
   const made = readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const own = made.filter((name) => !/-wal$|-shm$/.test(name)).sort()
-  t.strictSame(own, ['a.ndjson', 'b.db', 'new', 'new/copies', 'new/copies/c.db', 'o.yaml', 'plants.db'])
+  t.strictSame(own, [
+    'a.ndjson',
+    'b.db',
+    'new',
+    'new/copies',
+    'new/copies/c.db',
+    'o.yaml',
+    'plants.db',
+    'rejects',
+  ])
   for (const name of made) {
     const { uid, gid } = statSync(into(name))
     t.same([uid, gid], [1234, 4321], name)
