@@ -1,10 +1,10 @@
 // Starts test/support/appender.ts and speaks with it, a line at a time.
-import { spawn } from 'node:child_process'
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess } from '../support/processes.ts'
+import { noteProcess, spawnBare } from '../support/processes.ts'
 
 const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
@@ -27,10 +27,10 @@ export async function startAppender(
   { wrap = [], env = {} }: { wrap?: string[]; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Appender> {
   const [command = '', ...args] = [...wrap, process.execPath, script, path]
-  const child = spawn(command, args, {
+  const child = spawnBare(command, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...env },
-  })
+  }) as ChildProcessWithoutNullStreams
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.on('error', () => {})

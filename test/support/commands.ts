@@ -1,12 +1,11 @@
 // Commands that are run to their end, one after another in a process that the tests of a file share: to start one costs
 // more than most of them do. What a process of its own can show alone (signals, a service) takes `spawnCli`.
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import tap from 'tap'
-import { type Ended, inherited, noteProcess, type Ran, spawnProgram } from './processes.ts'
+import { type Ended, inherited, noteProcess, type Ran, spawnBare, spawnProgram } from './processes.ts'
 
 /** What the process is sent. It answers with the exit code, and ends what it has written to each stream with `mark`. */
 export type CommandLine = { args: string[]; env: NodeJS.ProcessEnv; cwd: string; mark: string }
@@ -43,7 +42,7 @@ async function runNext(line: CommandLine): Promise<Ran> {
 /** Nothing of the process keeps the test file from its end, unless a command runs. */
 function start() {
   const script = fileURLToPath(new URL('./command-process.ts', import.meta.url))
-  const child = spawn(process.execPath, [script], {
+  const child = spawnBare(process.execPath, [script], {
     env: inherited(),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
