@@ -181,34 +181,6 @@ test('the command exports to stdout or a file, and reports the end of the log', 
     t.match(await run(join(dirname(path), name), ...options), { code: 0 }, name)
 })
 
-test('a store that cannot be read is reported in one line, and nothing is made', { skip }, async (t) => {
-  const directory = createDirectory(t)
-  writeFileSync(join(directory, 'text.db'), 'This is no database.\n'.repeat(1000))
-  writeFileSync(join(directory, 'short.db'), 'x')
-  writeFileSync(join(directory, 'empty.db'), '')
-  const notes = new DatabaseSync(join(directory, 'notes.db'))
-  notes.exec('CREATE TABLE notes (text)')
-  notes.close()
-  const other = await postgres.createDatabase(t)
-  const cases: [url: string, reason: RegExp][] = [
-    [`file:${directory}/none.db`, /there is no file/],
-    [`file:${directory}/text.db`, /cannot open .*text\.db: file is not a database/],
-    [`file:${directory}/short.db`, /short\.db is not a plant store/],
-    [`file:${directory}/empty.db`, /empty\.db is not a plant store/],
-    [`file:${directory}`, /the database must be a file, but /],
-    [`file:${directory}/notes.db`, /notes\.db is not a plant store/],
-    [other, /it holds no plant store/],
-    [other.replace('test_', 'none_'), /does not exist/],
-    ['postgres://postgres@127.0.0.1:1/none', /ECONNREFUSED/],
-  ]
-  for (const [DATABASE_URL, reason] of cases) {
-    const { code, stdout, stderr } = await runCommand(['export'], { DATABASE_URL })
-    t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: reason })
-    t.match(stderr, /^plant-store: [^\n]+\n$/)
-  }
-  t.strictSame(readdirSync(directory).sort(), ['empty.db', 'notes.db', 'short.db', 'text.db'])
-})
-
 test('no progress is among the plants, on a terminal and in a file that takes both streams', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const store = await open(t, DATABASE_URL)

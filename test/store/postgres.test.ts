@@ -139,11 +139,8 @@ testPostgres('settings of a role that would break the service are overridden', a
   t.strictSame(kept, [], 'each has a value of ours')
 })
 
-tap.test(
+testPostgres(
   'a warning at the start of a session, of another collation version, fails no commit',
-  {
-    skip,
-  },
   async (t) => {
     const url = await postgres.createDatabase(t)
     const name = new URL(url).pathname.slice(1)
@@ -154,7 +151,7 @@ tap.test(
   },
 )
 
-tap.test(
+testPostgres(
   'settings that can cost acknowledged plants are reported at the start, and in status',
   async (t) => {
     const url = await postgres.createDatabase(t)
@@ -220,13 +217,13 @@ testPostgres('a batch that the server refuses when it is written is known not to
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-tap.test('a batch is repeated on another session if its own has become read-only', { skip }, async (t) => {
+testPostgres('a batch is repeated on another session if its own has become read-only', async (t) => {
   const { log, sql } = await open(t, await postgres.createDatabase(t))
   await sql.execute('SET default_transaction_read_only = on')
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-tap.test('a closed store answers nothing', { skip }, async (t) => {
+testPostgres('a closed store answers nothing', async (t) => {
   const store = await openStore(await postgres.createDatabase(t), { logger })
   const last = store.log.append(onePlant)
   const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {

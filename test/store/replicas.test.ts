@@ -1,7 +1,6 @@
 // Many replicas on one database: readers of all of them see one log.
 import { once } from 'node:events'
-import tap from 'tap'
-import { findEngine } from '../support/engines.ts'
+import { findEngine, testPostgres } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { startService, token } from '../support/service.ts'
 import { Ledger, list, post, Reader } from './ledger.ts'
