@@ -120,7 +120,7 @@ export class Pages {
     const head = await this.#log.head([position, last])
     const found = head.markOf(position)
     if (found !== undefined && head.markOf(last) === mark) return found
-    throw new StoreUnavailable('unread', `the log no longer holds the plants up to ${last}`)
+    throw new StoreUnavailable('unread', `the log no longer contains the plants up to ${last}`)
   }
 
   /** Opens a stream of a long list. It makes one part ahead of its reader, and each client's list is its own. */

@@ -57,7 +57,7 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
   list.once('error', (err) => {
-    request.log.error({ err, requestId: request.id }, 'a list was broken off')
+    request.log.error({ err, requestId: request.id }, 'a list failed midway; its connection was reset')
     reset()
   })
   // The client has taken no byte for a while.

@@ -202,7 +202,7 @@ test('a store that cannot be read is reported in one line, and nothing is made',
     [`file:${directory}/empty.db`, /empty\.db is not a plant store/],
     [`file:${directory}`, /the database must be a file, but /],
     [`file:${directory}/notes.db`, /notes\.db is not a plant store/],
-    [other, /it holds no plant store/],
+    [other, /it does not contain a plant store/],
     [other.replace('test_', 'none_'), /does not exist/],
     ['postgres://postgres@127.0.0.1:1/none', /ECONNREFUSED/],
   ]
