@@ -22,9 +22,9 @@ export function findRuntime(isPinned) {
   if (runtime && isInstalled('fastify')) return runtime
   fail(
     isInstalled('fastify')
-      ? `Node ${needed.join('.')} or newer is needed, and this is ${process.version}; ` +
-          'npm installs one beside it, unless told to omit optional packages'
-      : 'its packages are not installed; run: npm ci',
+      ? `Node ${needed.join('.')} or newer is required, but this is ${process.version}; ` +
+          'npm installs it as an optional dependency: do not omit those'
+      : 'dependencies are not installed; run: npm ci',
   )
 }
 

@@ -14,7 +14,7 @@ type OperationExamples = {
 const alder = { name: 'Alder', tag: 'Alnus' }
 
 const bodyFaults: Fault[] = [
-  { code: 'unknown', detail: 'is not an allowed member', pointer: '/colour' },
+  { code: 'unknown', detail: 'is not a known member', pointer: '/colour' },
   { code: 'length', detail: 'must have at least 1 character', pointer: '/name' },
   { code: 'type', detail: 'must be a string', pointer: '/tag' },
 ]

@@ -6,7 +6,8 @@ const string = { type: 'string' }
 /** `components.headers`. A header that is `required` is on every answer that lists it. */
 export const headers = {
   ETag: {
-    description: 'Names the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
+    description:
+      'Identifies the current content of the list. Send it back in `If-None-Match` (RFC 9110, 8.8.3).',
     required: true,
     schema: string,
     example: 'W/"1.0-100.j8_mOE1Q-9Q"',
@@ -17,24 +18,25 @@ export const headers = {
     example: '</plants?limit=100&after=100-j8_mOE1Q-9Q>; rel="next"',
   },
   'Cache-Control': {
-    description: '`private, no-cache`: check the list before each use. `no-store`: do not store an error.',
+    description:
+      'Lists may be cached but must be revalidated (`private, no-cache`). Errors must not be cached (`no-store`).',
     required: true,
     schema: { ...string, enum: ['private, no-cache', 'no-store'] },
     example: 'no-store',
   },
   Vary: {
-    description: 'The answer depends on these request headers (RFC 9110, 12.5.5).',
+    description: 'The response depends on these request headers (RFC 9110, 12.5.5).',
     required: true,
     schema: string,
     example: 'Accept-Encoding',
   },
   'Content-Encoding': {
-    description: 'The compression of the list, chosen by `Accept-Encoding`.',
+    description: 'How the list is compressed, as negotiated by `Accept-Encoding`.',
     schema: string,
     example: 'gzip',
   },
   'Accept-Encoding': {
-    description: 'Sent if the body has a content encoding: none is supported (RFC 9110, 15.5.16).',
+    description: 'Sent if the request body has a Content-Encoding; none is supported (RFC 9110, 15.5.16).',
     schema: { ...string, enum: ['identity'] },
     example: 'identity',
   },
@@ -46,17 +48,19 @@ export const headers = {
   },
   'RateLimit-Policy': {
     description:
-      'If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
+      'Present if requests are rate limited: `q` requests are allowed per `w` seconds ' +
+      '(draft-ietf-httpapi-ratelimit-headers-10).',
     schema: string,
     example: '"default";q=100;w=1',
   },
   RateLimit: {
-    description: 'If rates are limited: requests left (`r`), and seconds until the next window (`t`).',
+    description:
+      'Present if requests are rate limited: requests left (`r`), and seconds until the window ends (`t`).',
     schema: string,
     example: '"default";r=50;t=1',
   },
   'WWW-Authenticate': {
-    description: 'What the request lacks (RFC 6750, section 3).',
+    description: 'Why the request was not authorized (RFC 6750, section 3).',
     required: true,
     schema: string,
     examples: {
@@ -72,7 +76,7 @@ export const headers = {
     },
   },
   'X-Content-Type-Options': {
-    description: 'Browsers must not guess another media type.',
+    description: 'Tells browsers not to guess the media type.',
     required: true,
     schema: { ...string, enum: ['nosniff'] },
     example: 'nosniff',

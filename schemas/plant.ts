@@ -4,7 +4,7 @@ import { component, ref } from './component.ts'
 
 // Patterns that ECMAScript with and without the `u` and `v` flags, RE2 and Rust read alike: only ASCII, a single
 // pattern per text, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
-// Lone surrogates, which half of these engines cannot represent, are refused when JSON is parsed.
+// Lone surrogates, which half of these engines cannot represent, are rejected in code: see findValueFaults.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
 /**
@@ -13,17 +13,17 @@ const plain = `^[^${control}]*$`
  */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
-const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
-/** Requirements of the patterns, in words for clients. */
+const noControls = 'must not contain control characters (U+0000 to U+001F, U+007F to U+009F)'
+/** What the patterns require, as details of faults. */
 export const patternWords: Readonly<Record<string, string>> = {
   [plain]: noControls,
-  [visible]: `${noControls}, and at least one character that is neither a space nor a no-break space`,
+  [visible]: `${noControls}, and must contain a character other than spaces and no-break spaces`,
 }
 
 const name = Type.String({
   description:
-    'The name of the plant: no control characters, and at least one character that is neither a space nor a no-break ' +
-    'space. Stored byte for byte; lengths count code points.',
+    'The name of the plant. It must not contain control characters, and must contain a character other than spaces and ' +
+    'no-break spaces. It is stored byte for byte. Its length is counted in code points.',
   minLength: 1,
   maxLength: 255,
   pattern: visible,
@@ -31,7 +31,9 @@ const name = Type.String({
 })
 
 const tag = Type.String({
-  description: 'A label of your choice, for instance the species: no control characters. May be empty.',
+  description:
+    'A label of your choice, such as the species. It must not contain control characters, and may be empty. It is ' +
+    'stored byte for byte. Its length is counted in code points.',
   maxLength: 255,
   pattern: plain,
   examples: ['Alnus glutinosa', ''],
@@ -55,8 +57,8 @@ export function joinWords(words: readonly string[], last: 'and' | 'or'): string 
 
 const id = Type.Integer({
   description:
-    `Your own number for the plant. It makes a retry safe: the same id with the same ${listShown('and')} adds nothing, ` +
-    `with another ${listShown('or')} it is refused. It is never returned.`,
+    `Your own number for the plant. It makes retries safe: a request with the same id, ${listShown('and')} adds nothing, ` +
+    `and one with the same id but a different ${listShown('or')} is rejected. It is never returned.`,
   format: 'int64',
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
@@ -105,7 +107,8 @@ export const ListQuery = Type.Object(
   {
     limit: Type.Optional(
       Type.Integer({
-        description: 'The maximum number of plants to return: decimal digits only. Without it, all of them.',
+        description:
+          'The maximum number of plants to return, in decimal digits. By default, all plants are returned.',
         format: 'int64',
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
@@ -114,14 +117,13 @@ export const ListQuery = Type.Object(
     ),
     after: Type.Optional(
       Type.String({
-        description:
-          'Where a page starts. Take it from the `Link` header of the previous page; a made-up one is refused.',
+        description: 'A cursor from the `Link` header of an earlier page. Any other value is rejected.',
         maxLength: 64,
         pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_\\-]{11}$',
       }),
     ),
   },
-  { description: 'Which part of the list to return.', additionalProperties: false },
+  { description: 'Selects a part of the list.', additionalProperties: false },
 )
 export type ListQuery = Static<typeof ListQuery>
 
@@ -131,7 +133,7 @@ export const Conditions = Type.Object(
     'If-None-Match': Type.Optional(
       Type.String({
         description:
-          'Entity tags of lists that the client has; 304 if the current one is among them (RFC 9110, 13.1.2).',
+          'Entity tags of lists that you already have. The response is 304 if one of them is current (RFC 9110, 13.1.2).',
       }),
     ),
   },

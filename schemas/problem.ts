@@ -9,8 +9,8 @@ export const FaultCode = component(
   Type.Unsafe<(typeof faultCodes)[number]>({
     type: 'string',
     description:
-      'The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a ' +
-      'number), `length` (of a text), `text` (a character that is not allowed, or only blanks), `format` (anything else).',
+      'The kind of fault: `required` (a value is missing), `type`, `unknown` (no such member or parameter), `range` (a ' +
+      'number), `length` (a string), `text` (a character that is not allowed, or only spaces), `format` (anything else).',
     enum: faultCodes,
     examples: ['type'],
   }),
@@ -27,7 +27,7 @@ export const Fault = component(
       pointer: Type.Optional(
         Type.String({
           description:
-            'Its place in the body, as a JSON Pointer (RFC 6901). Empty for the whole body or request.',
+            'JSON Pointer (RFC 6901) to the faulty part of the body. Empty if the fault concerns the whole body or request.',
           examples: ['/name'],
         }),
       ),
@@ -68,8 +68,8 @@ export const ProblemType = component(
   Type.Unsafe<string>({
     type: 'string',
     description:
-      'The known kinds of problem: each is the path of the page that explains it. `about:blank` says no more than the ' +
-      'status.',
+      'The known problem types. Each is the path of a page that explains it; `about:blank` means that the status says ' +
+      'it all.',
     enum: listProblemTypes('/'),
     examples: ['about:blank'],
   }),
@@ -80,14 +80,14 @@ export const Problem = component(
   Type.Object(
     {
       type: Type.Union(
-        [ref(ProblemType), Type.String({ description: 'Another kind of problem.', format: 'uri-reference' })],
+        [ref(ProblemType), Type.String({ description: 'Another problem type.', format: 'uri-reference' })],
         {
-          description: 'A URI reference to the kind of problem. Types may be added.',
+          description: 'A URI reference that identifies the problem type. Types may be added.',
           examples: ['about:blank'],
         },
       ),
       title: Type.String({
-        description: 'The kind of problem in words.',
+        description: 'A short name for the problem type.',
         examples: ['Invalid request', 'Not Found'],
       }),
       status: Type.Integer({
@@ -102,7 +102,7 @@ export const Problem = component(
         examples: ['The request has 1 fault.'],
       }),
       errors: Type.Optional(
-        Type.Array(ref(Fault), { description: 'Every fault of an invalid request.', minItems: 1 }),
+        Type.Array(ref(Fault), { description: 'The faults of an invalid request, at most 20.', minItems: 1 }),
       ),
     },
     {

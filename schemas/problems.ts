@@ -20,55 +20,55 @@ export const problemTypes = {
     status: 400,
     title: 'Invalid request',
     meaning:
-      'The request is not what the contract describes. Nothing was changed. `errors` names every fault that was ' +
-      'found: a `code` for programs, a `detail` for people, and where it is: `pointer` (a JSON Pointer into the body, ' +
-      'RFC 6901) or `parameter` (a query parameter or header).',
-    advice: 'Fix what `errors` names and send the request again. Repeating it unchanged does not help.',
+      'The request does not match the contract. Nothing was changed. `errors` lists the faults (at most 20). Each has a ' +
+      '`code` for programs, a `detail` for people, and its place: `pointer` (a JSON Pointer into the body, RFC 6901) or ' +
+      '`parameter` (a query parameter or header).',
+    advice: 'Correct the faults in `errors` and send the request again. Sent unchanged, it fails again.',
   },
   'id-conflict': {
     status: 409,
     title: 'Id already taken',
     meaning: `A plant with this \`id\` already exists with a different ${listShown('or', '`')}. Nothing was changed.`,
     advice:
-      'Choose another `id`, or leave it out. The same plant with its own `id` is a retry, and is answered 200.',
+      'Choose another `id`, or leave it out. Sending the same plant with the same `id` is a retry, and returns 200.',
   },
   'rate-limited': {
     status: 429,
     title: 'Too many requests',
-    meaning: 'Too many requests with this token came in a short time. Nothing was changed.',
+    meaning: 'This token has sent more requests than the operator allows. Nothing was changed.',
     advice:
-      'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. `RateLimit` says how ' +
-      'many requests are left, and `RateLimit-Policy` how many there are in a period.',
+      'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe. `RateLimit` says how many requests ' +
+      'are left, and `RateLimit-Policy` how many are allowed in each period.',
   },
   'nothing-added': {
     status: 503,
     title: 'Nothing added',
-    meaning: 'The store cannot take plants now. It is certain that the plant of this request was not added.',
-    advice: 'Wait as many seconds as `Retry-After` says, then send it again. It is safe to repeat.',
+    meaning: 'The store cannot add plants right now. The plant in this request was not added.',
+    advice: 'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe.',
   },
   'outcome-unknown': {
     status: 503,
     title: 'Outcome unknown',
-    meaning:
-      'The store stopped, or ran out of time, during the request. The plant may or may not have been added.',
+    meaning: 'The store failed or timed out during the request. The plant may or may not have been added.',
     advice:
       'With an `id` in the body, send the same request again: if the plant was added, nothing is added twice. ' +
-      'Without an `id` a repetition may add the plant a second time; look at the end of the list first.',
+      'Without an `id`, a retry may add the plant twice: check the end of the list first.',
   },
   unread: {
     status: 503,
     title: 'Store not readable',
     meaning:
-      'The store, or the keys of the issuer that the token needs, cannot be read now. Nothing was changed.',
-    advice: 'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat.',
+      'The store cannot be read right now, or the keys that are needed to verify the token are unavailable. Nothing was ' +
+      'changed.',
+    advice: 'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe.',
   },
   overloaded: {
     status: 503,
     title: 'Overloaded',
-    meaning: 'The service has more work than it can handle at the moment. Nothing was changed.',
+    meaning: 'The service has more requests in progress than it can handle. Nothing was changed.',
     advice:
-      'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Send fewer ' +
-      'requests at a time, and read answers as they come.',
+      'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe. Send fewer requests at a time, and ' +
+      'read each response promptly.',
   },
 } as const satisfies Record<string, ProblemType>
 
@@ -118,7 +118,7 @@ export const problems = {
   notHttp: say('invalid', 'This is not an HTTP/1.1 request.'),
   badPath: say('invalid', 'The path is not a valid URL path.'),
   bodyLength: say('invalid', 'The body does not match its Content-Length.'),
-  brokenOff: say('invalid', 'The request cannot be fulfilled, or ended too early.'),
+  brokenOff: say('invalid', 'The request could not be processed, or it ended too early.'),
   noToken: say('unauthorized', 'The request has no bearer token.'),
   badToken: say('unauthorized', 'The token is not valid.'),
   noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
@@ -131,18 +131,18 @@ export const problems = {
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
   notJson: say('unsupported-media-type', 'The body must be application/json.'),
   charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
-  contentEncoding: say('unsupported-media-type', 'Content encodings are not supported here.'),
+  contentEncoding: say('unsupported-media-type', 'The request body must not have a Content-Encoding.'),
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
-  headTooLarge: say('headers-too-large', 'The header section is too large.'),
+  headTooLarge: say('headers-too-large', 'The request headers are too large.'),
   ours: say('internal', 'Internal error.'),
-  nothingAdded: say('nothing-added', 'The store cannot take plants now; nothing was added.'),
+  nothingAdded: say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
   outcomeUnknown: say(
     'outcome-unknown',
-    'The store stopped during the request; whether the plant was added is unknown.',
+    'The store failed or timed out during the request. It is not known whether the plant was added.',
   ),
-  unread: say('unread', 'The store cannot be read now.'),
-  noKeys: say('unread', 'The token cannot be verified now: the keys of its issuer cannot be looked up.'),
-  overloaded: say('overloaded', 'Too many requests are in progress; nothing was changed.'),
+  unread: say('unread', 'The store cannot be read right now.'),
+  noKeys: say('unread', "The token cannot be verified right now because its issuer's keys are unavailable."),
+  overloaded: say('overloaded', 'Too many requests are in progress. Nothing was changed.'),
 }
 
 function say(code: ProblemCode, detail: string): KnownProblem {

@@ -25,7 +25,7 @@ function problem(description: string, names: readonly HeaderName[] = []) {
   return { description, headers: pick([...names, 'Cache-Control']), content }
 }
 
-/** Headers of every answer to a valid token. */
+/** Headers of every response to a valid token, if requests are rate limited. */
 const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
 /** Describes a problem of a request whose headers could not all be read. */
 function early(description: string) {
@@ -38,20 +38,17 @@ const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate']),
+  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
   408: early(problems.late.detail),
   414: problem(problems.urlTooLong.detail),
-  429: problem('The token sent too many requests in a short time. Nothing was changed.', [
-    'Retry-After',
-    ...ofRate,
-  ]),
+  429: problem('Too many requests with this token. Nothing was changed.', ['Retry-After', ...ofRate]),
   431: early(problems.headTooLarge.detail),
   500: problem(problems.ours.detail, ofRate),
 }
 
 /** Responses of the operation that adds a plant. */
 export const addPlantResponses = {
-  200: success('The plant is in the store, on stable storage.', Plant, ofRate),
+  200: success('The plant is in the store and on stable storage.', Plant, ofRate),
   ...errors,
   409: problem(
     `A plant with this id already exists with a different ${listShown('or')}. Nothing was changed.`,
@@ -60,7 +57,7 @@ export const addPlantResponses = {
   413: problem(problems.bodyTooLarge.detail, ofRate),
   415: problem('The body is not JSON in UTF-8, or has a content encoding.', ['Accept-Encoding', ...ofRate]),
   503: problem(
-    'The store cannot add the plant now. `type` tells whether nothing was added or the outcome is unknown.',
+    'The store cannot add the plant right now. `type` says whether nothing was added or the outcome is unknown.',
     ['Retry-After', ...ofRate],
   ),
 }
@@ -70,9 +67,9 @@ export const listPlantsResponses = {
   200: success('The plants.', PlantList, ['Content-Encoding', ...ofList]),
   304: {
     type: 'null',
-    description: 'The list is still one that `If-None-Match` names.',
+    description: 'The list has not changed: an entity tag in `If-None-Match` is current.',
     headers: pick(ofList),
   },
   ...errors,
-  503: problem('The list cannot be read now.', ['Retry-After', ...ofRate]),
+  503: problem('The list cannot be read right now.', ['Retry-After', ...ofRate]),
 }

@@ -85,7 +85,7 @@ export async function openMetrics(engine: string) {
     registers,
   })
   const refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
-  const help = 'Requests that were refused for their rate, an overload, or their token.'
+  const help = 'Requests that were refused because of a rate limit, overload or a bad token.'
   meter.counter('plant_store_refused_total', help, () => refused, 'reason')
 
   return {

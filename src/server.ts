@@ -103,7 +103,7 @@ async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: L
 /** Opens the store, and counts losses of plants. `isNew`: it was made now. */
 async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
-  const gone = 'How often plants that were in the log were lost below the service.'
+  const gone = 'How often the database lost plants that this process had seen.'
   meter.counter('plant_store_losses_total', gone, () => losses)
   const store = await openStore(databaseUrl, {
     logger,

@@ -57,7 +57,7 @@ export const rate = decoded('a rate like 100/s, 600/m or 5000/h, or off', (given
 })
 
 /** A list: empty, or texts with commas between them. */
-export const list = decoded('one text, or several with commas between them', (given) => {
+export const list = decoded('a comma-separated list', (given) => {
   const parts = split(given)
   return given !== '' && parts.length === 0 ? undefined : parts
 })
@@ -69,7 +69,7 @@ function split(given: string): string[] {
 
 export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) => {
   const bare = /^\[(.*)\]$/.exec(given)?.[1]
-  if (bare !== undefined) throw new SettingError(`must be without brackets: write ${bare}`)
+  if (bare !== undefined) throw new SettingError(`must not have brackets: use ${bare}`)
   return /^[\p{L}\p{N}_.:%-]+$/u.test(given) ? given : undefined
 })
 
@@ -78,7 +78,7 @@ export const path = decoded('a path', refuseTilde)
 /** Throws for a path that begins with ~, because no shell expands a setting. */
 function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
-  throw new SettingError(`has a ~ that is not expanded: write ${given.replace('~', homedir())}`)
+  throw new SettingError(`has a ~, which is not expanded here: use ${given.replace('~', homedir())}`)
 }
 
 /** Decoded with a slash at its end. */
@@ -156,8 +156,9 @@ export function isSecureUrl(given: string): boolean {
 }
 
 /** The beginning of a scope (RFC 6749, section 3.3). */
-export const scopePrefix = decoded('printable ASCII without spaces, " and \\', (given) =>
-  /^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(given) ? given : undefined,
+export const scopePrefix = decoded(
+  'printable ASCII without spaces, quotation marks (") and backslashes',
+  (given) => (/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(given) ? given : undefined),
 )
 
 export const httpUrl = decoded('a URL with http or https', (given) =>

@@ -38,40 +38,55 @@ const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABAS
 const urlSecret: About = { mask: maskUrl, hasFile: true }
 const maskTokens = (text: string) => text.replaceAll(/[^,\s]+/g, '***')
 const tokenSecret: About = { mask: maskTokens, hasFile: true }
-const half = { unset: 'a little less than half of the file descriptors that the process may open' }
+const half = { unset: '45 % of the file descriptor limit' }
 const protobuf = 'http/protobuf'
-const sent = 'Where traces are sent, such as http://127.0.0.1:4318; other standard OTEL_ variables apply.'
+const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
 
 export const settingsSchema = Type.Object({
-  host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on; 0.0.0.0 or :: for all of them.'),
+  host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on. 0.0.0.0 or :: means all addresses.'),
   port: set('PORT port', is.port, '3000', 'Port to listen on; 0 picks a free one.'),
   databaseUrl: set('DATABASE_URL url', is.databaseUrl, 'file:data/plants.db', url, urlSecret),
   accessTokens: set(
     'ACCESS_TOKENS',
     is.list,
     '',
-    'Tokens with all scopes, with commas between.',
+    'Comma-separated tokens that have all scopes.',
     tokenSecret,
   ),
   firstTokenFile: optional('FIRST_TOKEN_FILE file', is.path, 'File for the first token, instead of stdout.'),
-  basePath: set('BASE_PATH path', is.basePath, '/', 'Path below which the API is served, such as /store/v1.'),
+  basePath: set('BASE_PATH path', is.basePath, '/', 'Path prefix of the API, such as /store/v1.'),
   adminPort: optional('ADMIN_PORT port', is.port, 'Port for /livez, /readyz and /metrics.'),
   adminHost: set('ADMIN_HOST address', is.host, '127.0.0.1', 'Address for ADMIN_PORT.'),
-  logLevel: set('LOG_LEVEL level', logLevel, 'info', 'Least severe level to log; access lines are info.'),
-  logFormat: set('LOG_FORMAT format', is.oneOf('auto', 'json', 'text'), 'auto', 'auto: text on a terminal.'),
+  logLevel: set('LOG_LEVEL level', logLevel, 'info', 'Lowest level to log. Access lines have level info.'),
+  logFormat: set(
+    'LOG_FORMAT format',
+    is.oneOf('auto', 'json', 'text'),
+    'auto',
+    'auto: text on a terminal, otherwise json.',
+  ),
   trustProxy: set('TRUST_PROXY', is.trustProxy, 'off', 'Trusted proxies: true, or addresses and subnets.'),
   corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; * for all.'),
   rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
-  maxConnections: optional('MAX_CONNECTIONS', is.count, 'Open connections; further ones are closed.', half),
+  maxConnections: optional(
+    'MAX_CONNECTIONS',
+    is.count,
+    'Maximum number of open connections. Further ones are closed.',
+    half,
+  ),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
-  drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds from /readyz 503 to the closing of the port.'),
-  oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer whose JWTs are accepted, exactly as in iss.'),
+  drainDelayMs: set(
+    'DRAIN_DELAY',
+    is.seconds,
+    '0',
+    'Seconds for which the port stays open after /readyz turns 503.',
+  ),
+  oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer whose JWTs are accepted. Must equal the iss claim.'),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
   oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", { unset: 'discovered' }),
   oidcTokenType: set('OIDC_TOKEN_TYPE', is.oneOf('at+jwt', 'JWT'), 'at+jwt', 'Type (typ) of the JWTs.'),
   oidcScopeClaim: set('OIDC_SCOPE_CLAIM', is.list, 'scope,scp,permissions', 'Claims that hold the scopes.'),
   oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
-  oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client to sign in with on the docs page.'),
+  oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client ID for signing in on the docs page.'),
   otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, { mask: maskUrl }),
   otlpProtocol: set(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
@@ -128,7 +143,7 @@ export function loadSettings(flags: Flags = {}, env = process.env) {
   }
   const settings = values as Settings
   if (settings.oidcIssuer !== undefined && settings.oidcAudience.length === 0)
-    throw new SettingError('OIDC_ISSUER needs OIDC_AUDIENCE: the aud of the tokens that are for this service')
+    throw new SettingError('OIDC_ISSUER requires OIDC_AUDIENCE, the aud claim of tokens for this service')
   if (settings.otlpEndpoint !== undefined) shareTraceVariables(sources)
   return { settings, found, warnings: findMistakes(settings, flags) }
 }
@@ -175,7 +190,7 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
   const text = clean(variables[name] ?? '', shown)
   const fileName = `${name}_FILE`
   const path = hasFile && clean(variables[fileName] ?? '', fileName)
-  if (path && text) throw new SettingError(`${name} and ${fileName} are both set: unset one of them`)
+  if (path && text) throw new SettingError(`${name} and ${fileName} are both set; set only one`)
   if (path) return { text: readSecret(path, fileName), from: fileName, name: fileName }
   return text && { text, from, name: shown }
 }
@@ -184,7 +199,9 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
   if (/^(["']).*\1$/s.test(trimmed))
-    throw new SettingError(`${name} is in quotation marks: leave them out (docker's --env-file keeps them)`)
+    throw new SettingError(
+      `${name} is in quotation marks; remove them (docker --env-file does not strip them)`,
+    )
   return trimmed
 }
 
@@ -222,16 +239,16 @@ function shareTraceVariables({ env, file }: Sources): void {
  * flags.
  */
 function findMistakes({ accessTokens, oidcAudience }: Settings, flags: Flags): string[] {
-  const short = 'has fewer than 16 characters and may be guessed'
+  const short = 'is shorter than 16 characters and could be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>
     length < 16 ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
   )
   if (oidcAudience.includes('account'))
-    warnings.push('OIDC_AUDIENCE: account is in tokens that were issued for other services, too')
+    warnings.push('OIDC_AUDIENCE contains "account", which is also in tokens for other services')
   for (const { key, mask, flag, name } of settingRows)
     if (mask(flags[key] ?? '') !== (flags[key] ?? ''))
       warnings.push(
-        `everyone on this machine can see the secret in ${flag}: put ${name} into the environment`,
+        `other users of this machine can see the secret in ${flag}; set ${name} in the environment instead`,
       )
   return warnings
 }

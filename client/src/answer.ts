@@ -20,7 +20,7 @@ export async function readAnswer<T>(
   if (status === 304 && isKept) return { headers }
   if (ok) {
     const data: unknown = await listen(response, hear).json()
-    if (!isWanted(data)) throw new TypeError('This success is not from the Plant Store')
+    if (!isWanted(data)) throw new TypeError('The response is not from the Plant Store')
     return { headers, data }
   }
   const body: unknown = await response.json().catch(() => undefined)
@@ -50,7 +50,7 @@ function isProblem(body: unknown): body is Problem {
  * known.
  */
 function describe({ statusText }: Response) {
-  const detail = 'This answer is not from the Plant Store: check baseUrl, and what is in between.'
+  const detail = 'The response is not from the Plant Store: check baseUrl and any proxy in between.'
   return { type: 'about:blank', title: statusText, detail }
 }
 

@@ -13,13 +13,13 @@ export interface paths {
         };
         /**
          * List plants
-         * @description Plants in the order in which they were added. The list contains every plant whose addition was answered before the request arrived.
+         * @description Plants in the order in which they were added. The list includes every plant whose addition was acknowledged before this request arrived.
          */
         get: operations["listPlants"];
         put?: never;
         /**
          * Add a plant
-         * @description Answers once the plant is on stable storage. With an `id` a request can be repeated safely.
+         * @description Responds once the plant is on stable storage. With an `id`, the request is safe to retry.
          */
         post: operations["createPlant"];
         delete?: never;
@@ -46,20 +46,20 @@ export interface components {
          */
         NewPlant: {
             /**
-             * @description The name of the plant: no control characters, and at least one character that is neither a space nor a no-break space. Stored byte for byte; lengths count code points.
+             * @description The name of the plant. It must not contain control characters, and must contain a character other than spaces and no-break spaces. It is stored byte for byte. Its length is counted in code points.
              * @example Black alder
              * @example 山椒
              */
             name: string;
             /**
-             * @description A label of your choice, for instance the species: no control characters. May be empty.
+             * @description A label of your choice, such as the species. It must not contain control characters, and may be empty. It is stored byte for byte. Its length is counted in code points.
              * @example Alnus glutinosa
              * @example
              */
             tag: string;
             /**
              * Format: int64
-             * @description Your own number for the plant. It makes a retry safe: the same id with the same name and tag adds nothing, with another name or tag it is refused. It is never returned.
+             * @description Your own number for the plant. It makes retries safe: a request with the same id, name and tag adds nothing, and one with the same id but a different name or tag is rejected. It is never returned.
              * @example 7
              */
             id?: number;
@@ -73,13 +73,13 @@ export interface components {
          */
         Plant: {
             /**
-             * @description The name of the plant: no control characters, and at least one character that is neither a space nor a no-break space. Stored byte for byte; lengths count code points.
+             * @description The name of the plant. It must not contain control characters, and must contain a character other than spaces and no-break spaces. It is stored byte for byte. Its length is counted in code points.
              * @example Black alder
              * @example 山椒
              */
             name: string;
             /**
-             * @description A label of your choice, for instance the species: no control characters. May be empty.
+             * @description A label of your choice, such as the species. It must not contain control characters, and may be empty. It is stored byte for byte. Its length is counted in code points.
              * @example Alnus glutinosa
              * @example
              */
@@ -107,12 +107,12 @@ export interface components {
          */
         Problem: {
             /**
-             * @description A URI reference to the kind of problem. Types may be added.
+             * @description A URI reference that identifies the problem type. Types may be added.
              * @example about:blank
              */
             type: components["schemas"]["ProblemType"] | string;
             /**
-             * @description The kind of problem in words.
+             * @description A short name for the problem type.
              * @example Invalid request
              * @example Not Found
              */
@@ -128,13 +128,13 @@ export interface components {
              * @example The request has 1 fault.
              */
             detail: string;
-            /** @description Every fault of an invalid request. */
+            /** @description The faults of an invalid request, at most 20. */
             errors?: components["schemas"]["Fault"][];
         } & {
             [key: string]: unknown;
         };
         /**
-         * @description The known kinds of problem: each is the path of the page that explains it. `about:blank` says no more than the status.
+         * @description The known problem types. Each is the path of a page that explains it; `about:blank` means that the status says it all.
          * @example about:blank
          * @enum {string}
          */
@@ -160,7 +160,7 @@ export interface components {
              */
             detail: string;
             /**
-             * @description Its place in the body, as a JSON Pointer (RFC 6901). Empty for the whole body or request.
+             * @description JSON Pointer (RFC 6901) to the faulty part of the body. Empty if the fault concerns the whole body or request.
              * @example /name
              */
             pointer?: string;
@@ -173,7 +173,7 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or only blanks), `format` (anything else).
+         * @description The kind of fault: `required` (a value is missing), `type`, `unknown` (no such member or parameter), `range` (a number), `length` (a string), `text` (a character that is not allowed, or only spaces), `format` (anything else).
          * @example type
          * @enum {string}
          */
@@ -184,7 +184,7 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Names the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).
+         * @description Identifies the current content of the list. Send it back in `If-None-Match` (RFC 9110, 8.8.3).
          * @example W/"1.0-100.j8_mOE1Q-9Q"
          */
         ETag: string;
@@ -194,22 +194,22 @@ export interface components {
          */
         Link: string;
         /**
-         * @description `private, no-cache`: check the list before each use. `no-store`: do not store an error.
+         * @description Lists may be cached but must be revalidated (`private, no-cache`). Errors must not be cached (`no-store`).
          * @example no-store
          */
         "Cache-Control": "private, no-cache" | "no-store";
         /**
-         * @description The answer depends on these request headers (RFC 9110, 12.5.5).
+         * @description The response depends on these request headers (RFC 9110, 12.5.5).
          * @example Accept-Encoding
          */
         Vary: string;
         /**
-         * @description The compression of the list, chosen by `Accept-Encoding`.
+         * @description How the list is compressed, as negotiated by `Accept-Encoding`.
          * @example gzip
          */
         "Content-Encoding": string;
         /**
-         * @description Sent if the body has a content encoding: none is supported (RFC 9110, 15.5.16).
+         * @description Sent if the request body has a Content-Encoding; none is supported (RFC 9110, 15.5.16).
          * @example identity
          */
         "Accept-Encoding": "identity";
@@ -219,19 +219,19 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).
+         * @description Present if requests are rate limited: `q` requests are allowed per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).
          * @example "default";q=100;w=1
          */
         "RateLimit-Policy": string;
         /**
-         * @description If rates are limited: requests left (`r`), and seconds until the next window (`t`).
+         * @description Present if requests are rate limited: requests left (`r`), and seconds until the window ends (`t`).
          * @example "default";r=50;t=1
          */
         RateLimit: string;
-        /** @description What the request lacks (RFC 6750, section 3). */
+        /** @description Why the request was not authorized (RFC 6750, section 3). */
         "WWW-Authenticate": string;
         /**
-         * @description Browsers must not guess another media type.
+         * @description Tells browsers not to guess the media type.
          * @example nosniff
          */
         "X-Content-Type-Options": "nosniff";
@@ -249,15 +249,15 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
+                 * @description The maximum number of plants to return, in decimal digits. By default, all plants are returned.
                  * @example 100
                  */
                 limit?: number;
-                /** @description Where a page starts. Take it from the `Link` header of the previous page; a made-up one is refused. */
+                /** @description A cursor from the `Link` header of an earlier page. Any other value is rejected. */
                 after?: string;
             };
             header?: {
-                /** @description Entity tags of lists that the client has; 304 if the current one is among them (RFC 9110, 13.1.2). */
+                /** @description Entity tags of lists that you already have. The response is 304 if one of them is current (RFC 9110, 13.1.2). */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -283,7 +283,7 @@ export interface operations {
                     "application/json": components["schemas"]["PlantList"];
                 };
             };
-            /** @description The list is still one that `If-None-Match` names. */
+            /** @description The list has not changed: an entity tag in `If-None-Match` is current. */
             304: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -329,6 +329,8 @@ export interface operations {
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -361,7 +363,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token sent too many requests in a short time. Nothing was changed. */
+            /** @description Too many requests with this token. Nothing was changed. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -376,7 +378,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The header section is too large. */
+            /** @description The request headers are too large. */
             431: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -401,7 +403,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The list cannot be read now. */
+            /** @description The list cannot be read right now. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -431,7 +433,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The plant is in the store, on stable storage. */
+            /** @description The plant is in the store and on stable storage. */
             200: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -475,6 +477,8 @@ export interface operations {
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -550,7 +554,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token sent too many requests in a short time. Nothing was changed. */
+            /** @description Too many requests with this token. Nothing was changed. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
@@ -565,7 +569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The header section is too large. */
+            /** @description The request headers are too large. */
             431: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -590,7 +594,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot add the plant now. `type` tells whether nothing was added or the outcome is unknown. */
+            /** @description The store cannot add the plant right now. `type` says whether nothing was added or the outcome is unknown. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];

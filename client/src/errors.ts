@@ -59,7 +59,7 @@ export class PlantStoreUnreachable extends PlantStoreFailure {
   /** Made by `PlantStore`; make one yourself to test your own error handling. */
   constructor(cause: unknown, { url = 'its URL', attempts = 1 } = {}) {
     const times = attempts === 1 ? 'one attempt' : `${attempts} attempts`
-    super(`The Plant Store at ${url} gave no usable answer in ${times}: ${explain(cause)}`, { cause })
+    super(`The Plant Store at ${url} gave no usable response in ${times}: ${explain(cause)}`, { cause })
     this.name = 'PlantStoreUnreachable'
   }
 }

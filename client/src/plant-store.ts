@@ -153,13 +153,15 @@ export class PlantStore {
     options: CallOptions,
   ): AsyncGenerator<Plant, void, undefined> {
     if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
-    if (!(place.seen >= 0)) throw new TypeError('after must be that of an earlier all()')
+    if (!(place.seen >= 0)) throw new TypeError('after must be the `after` of an earlier call of all()')
     for (;;) {
       const after = place.cursor
       const { plants, next } = await this.list({ ...options, limit: pageSize + place.seen, after })
       // For example from a cache that ignores the query. Without this check the loop would never end.
       if (after && next === after)
-        throw new PlantStoreUnreachable(new Error('A page links to itself'), { url: this.#url })
+        throw new PlantStoreUnreachable(new Error("The page's Link header points to the same page"), {
+          url: this.#url,
+        })
       for (const plant of plants.slice(place.seen)) {
         place.seen++
         yield plant

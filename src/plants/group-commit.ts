@@ -101,7 +101,11 @@ export class GroupCommit {
     const soonMs = performance.now() + shortestAttemptMs
     return line.filter(({ isGone, deadlineMs, reject }) => {
       const hasLeft = isGone()
-      const reason = hasLeft ? 'its client has left' : deadlineMs < soonMs ? 'it is late' : undefined
+      const reason = hasLeft
+        ? 'the client disconnected'
+        : deadlineMs < soonMs
+          ? 'too little time is left'
+          : undefined
       if (reason === undefined) return true
       // That a client left is not a failure of the store, and its access line reports it.
       reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))

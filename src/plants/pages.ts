@@ -123,7 +123,7 @@ export class Pages {
     const head = await this.#log.head([position, last])
     const found = head.markOf(position)
     if (found !== undefined && head.markOf(last) === mark) return found
-    throw new StoreUnavailable('unread', `the log no longer holds the plants up to ${last}`)
+    throw new StoreUnavailable('unread', `the log no longer contains the plants up to ${last}`)
   }
 
   /** Opens a stream of a long list. It prepares one part ahead of its reader. Clients do not share streams. */

@@ -49,7 +49,7 @@ export function findValueFaults(value: unknown, known: ReadonlySet<string>, part
   if (unknown.length > maxFaults)
     return unknown.slice(0, maxFaults).map((name) => describeUnknown(name, part))
   if (broken.length === 0) return none
-  const detail = 'must have no lone surrogates'
+  const detail = 'must not contain lone surrogates'
   return broken.map((name) => ({ code: 'text', detail, ...placeOf(name, part) }))
 }
 
@@ -82,7 +82,7 @@ function placeOf(name: string, part: Part): Pick<Fault, 'pointer' | 'parameter'>
 }
 
 function describeUnknown(name: string, part: Part): Fault {
-  const detail = `is not an allowed ${part === 'body' ? 'member' : 'parameter'}`
+  const detail = `is not a known ${part === 'body' ? 'member' : 'parameter'}`
   return { code: 'unknown', detail, ...placeOf(name, part) }
 }
 
@@ -94,8 +94,8 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   if (keyword === 'additionalProperties') return describeUnknown('', part)
   if (keyword === 'pattern')
     return isBody
-      ? { code: 'text', detail: `must have ${patternWords[params.pattern]}` }
-      : { code: 'format', detail: 'must have the form that the contract describes' }
+      ? { code: 'text', detail: String(patternWords[params.pattern]) }
+      : { code: 'format', detail: 'does not have the documented format' }
   const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
   if (keyword.endsWith('Length'))
     return {
@@ -112,5 +112,5 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
     return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
   return Array.isArray(data)
     ? { code: 'format', detail: 'must be given once' }
-    : { code: 'type', detail: 'must be decimal digits' }
+    : { code: 'type', detail: 'must be a whole number in decimal digits' }
 }

@@ -90,7 +90,7 @@ function showStore(store: Store, meter: Meter, hasServers: boolean): void {
   const readPosition = within(gaugeMs, async () => (await store.log.head()).position)
   meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
   if (!hasServers) return
-  const help = 'Settings of the database server that are off and protect acknowledged plants.'
+  const help = 'Number of database server settings that protect acknowledged plants but are off.'
   const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
   meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
 }

@@ -42,8 +42,8 @@ const maxUrlLength = 8 * 1024
 
 /** Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage. */
 const failureWords = {
-  gone: 'requests failed because the store could not be used',
-  still: 'further requests failed because the store could not be used',
+  gone: 'requests failed because the store was unavailable',
+  still: 'further requests failed because the store was unavailable',
   back: '',
 }
 const refusalWords = {

@@ -73,7 +73,7 @@ function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString())
   } catch {
-    throw malformed(body.length === 0 ? 'is empty, expected JSON' : 'is not JSON')
+    throw malformed(body.length === 0 ? 'is empty; expected JSON' : 'is not JSON')
   }
 }
 

@@ -101,7 +101,11 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
   const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
   let [sent, lost] = [0, 0]
   meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => sent)
-  meter.counter('plant_store_spans_dropped_total', 'Spans that the collector did not take.', () => lost)
+  meter.counter(
+    'plant_store_spans_dropped_total',
+    'Spans that could not be sent to the collector.',
+    () => lost,
+  )
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
@@ -122,6 +126,6 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
 function describeFault(error: (Error & { code?: unknown }) | undefined): string {
   const reason = String(error?.code ?? error?.message ?? 'no answer')
   return reason.startsWith('HPE_')
-    ? `the collector does not speak HTTP (${reason}): port 4317 is usually gRPC, and 4318 OTLP over HTTP`
+    ? `the collector does not accept HTTP (${reason}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
     : reason
 }

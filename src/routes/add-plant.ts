@@ -21,7 +21,7 @@ const revocationMs = 3000
 const schema = {
   operationId: 'createPlant',
   summary: 'Add a plant',
-  description: 'Answers once the plant is on stable storage. With an `id` a request can be repeated safely.',
+  description: 'Responds once the plant is on stable storage. With an `id`, the request is safe to retry.',
   querystring: NoQuery,
   body: ref(NewPlant),
   response: addPlantResponses,

@@ -12,7 +12,8 @@ const schema = {
   operationId: 'listPlants',
   summary: 'List plants',
   description:
-    'Plants in the order in which they were added. The list contains every plant whose addition was answered before the request arrived.',
+    'Plants in the order in which they were added. The list includes every plant whose addition was acknowledged before ' +
+    'this request arrived.',
   querystring: ListQuery,
   headers: Conditions,
   response: listPlantsResponses,
@@ -34,7 +35,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
       throw invalid([
         {
           code: 'format',
-          detail: 'must be taken from the Link header of a list of this store',
+          detail: 'must come from the Link header of an earlier response of this store',
           parameter: 'after',
         },
       ])
@@ -56,7 +57,7 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
   list.once('error', (err) => {
-    request.log.error({ err, requestId: request.id }, 'a list was broken off')
+    request.log.error({ err, requestId: request.id }, 'a list failed midway; its connection was reset')
     reset()
   })
   // The client has not read anything for a while.

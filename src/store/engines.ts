@@ -26,7 +26,7 @@ export const engines: Engine[] = [
 export function engineOf(url: string): Engine {
   const engine = engines.find(({ scheme }) => scheme.test(url))
   if (engine) return engine
-  throw new StoreRefused('the URL of the database has an unknown scheme')
+  throw new StoreRefused('unsupported database URL scheme')
 }
 
 /** Opens the store at a URL. Rejects with StoreRefused. */

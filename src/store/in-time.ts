@@ -10,7 +10,7 @@ export function inTime<T>(
   limitMs = storeLimitMs,
   outcome: FailedOutcome = 'unread',
 ): Promise<T> {
-  return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store did not answer in time'))
+  return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
 }
 
 /** Settles as `work` does, or rejects after `ms` with an error that is made then. */

@@ -20,17 +20,17 @@ export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions
   const token = file === undefined ? await tokens.createFirst() : await writeFirst(tokens, file)
   if (token === undefined) return explainTokens(await tokens.countValid())
   const place = file
-    ? `Its first is in ${file}, which only you can read.`
-    : `Here is its first; it is shown only now:\n\n  ${token}`
+    ? `so one was created and written to ${file}, which only you can read.`
+    : `so one was created. It is shown only once:\n\n  ${token}`
   const header = file
     ? `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`
     : `'Authorization: Bearer ${token}'`
-  return `This store had no token yet. ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
+  return `This store had no tokens, ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
 }
 
 function explainTokens(valid: number): string {
-  const hint = `${command} token create --name NAME makes`
-  return valid === 0 ? `tokens: none is valid; ${hint} one` : `tokens: ${valid} valid; ${hint} another`
+  const missing = valid === 0 ? 'one' : 'another'
+  return `valid tokens: ${valid}. To create ${missing}: ${command} token create --name NAME`
 }
 
 /** Writes the token to the file, on stable storage, before the token becomes valid. */
@@ -58,11 +58,11 @@ function writeOnce(file: string, text: string): void {
     const { code, message, syscall } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new SettingError(
-        `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
+        `FIRST_TOKEN_FILE ${file} already exists, so no token was created: move the file away, then start again`,
       )
     /* c8 ignore next 2: the disk is full */
     // The file was made, but not written in full.
     if (syscall !== 'open') rmSync(file, { force: true })
-    throw new SettingError(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
+    throw new SettingError(`FIRST_TOKEN_FILE cannot be written, so no token was created: ${message}`)
   }
 }

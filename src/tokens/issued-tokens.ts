@@ -21,7 +21,7 @@ export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOp
   // Not awaited, so that the start does not depend on the issuer.
   void keys.load()
   const refused: Record<string, number> = Object.fromEntries(Object.keys(reasons).map((one) => [one, 0]))
-  const about = 'Tokens of the issuer that were refused, not counting those whose refusal was cached.'
+  const about = 'Tokens of the issuer that were refused, not counting cached refusals.'
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
   return async function verifyIssued(token: string): Promise<Grant | undefined> {

@@ -54,7 +54,7 @@ export class IssuerKeys {
       'the keys of OIDC_ISSUER are loaded again',
     )
     this.#stale = words(
-      'the keys of OIDC_ISSUER are too old: its tokens are answered with 503',
+      'the keys of OIDC_ISSUER have expired: requests with its tokens get 503',
       'the tokens of OIDC_ISSUER are accepted again',
     )
   }
@@ -78,7 +78,7 @@ export class IssuerKeys {
     if (loaded) return loaded
     const isStale = this.#age >= staleMs
     if (!isStale && this.#loadedMs >= sinceMs) return 'key'
-    if (this.#keys && isStale) this.#stale.reportFailure('the issuer has been away for too long')
+    if (this.#keys && isStale) this.#stale.reportFailure('the keys could not be loaded for 24 hours')
     void this.load()
     return 'unavailable'
   }

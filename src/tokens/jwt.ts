@@ -12,17 +12,17 @@ export const algorithms = [
 
 /** Reasons for refusing a token: labels of a metric, with what `token explain` says. */
 export const reasons = {
-  form: `it is no JWT of three parts in strict base64url, of at most ${maxLength} characters`,
+  form: `it is not a JWT: three parts in canonical base64url, at most ${maxLength} characters`,
   header:
-    'its header is no JSON object, begins with white space, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
-  algorithm: `its algorithm is none of ${algorithms.join(', ')}`,
-  type: 'its `typ` is not the one that OIDC_TOKEN_TYPE asks for',
-  claims: 'its claims are no JSON object, or a required one is missing or malformed',
+    'its header is not a JSON object, starts with white space, contains `crit`, `b64` or `zip`, or has a `kid` that is not a string of at most 256 characters',
+  algorithm: `its algorithm is not one of ${algorithms.join(', ')}`,
+  type: 'its `typ` does not match OIDC_TOKEN_TYPE',
+  claims: 'its claims are not a JSON object, or a required claim is missing or malformed',
   issuer: 'its `iss` does not exactly match OIDC_ISSUER',
-  audience: 'its `aud` holds none of OIDC_AUDIENCE',
+  audience: 'its `aud` contains none of the values in OIDC_AUDIENCE',
   time: 'it has expired, or is not valid yet, by more than 30 seconds',
-  kind: 'it has `cnf`, `nonce`, `at_hash`, `c_hash` or `events`: it is bound to a key, or no access token',
-  key: 'no key of the issuer is the one that it names, or the only one that fits',
+  kind: 'it has `cnf`, `nonce`, `at_hash`, `c_hash` or `events`: it is bound to a key, or it is not an access token',
+  key: 'the issuer has no suitable key with its `kid`; or it has no `kid`, and not exactly one key is suitable',
   signature: 'its signature does not match the key',
   unavailable: 'the keys of the issuer are unavailable',
 } as const
@@ -82,7 +82,7 @@ export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Refusal
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return refuse('algorithm')
   if (!isType(typ, oidcTokenType)) return refuse('type')
   return claims === undefined
-    ? refuse('claims', 'its claims are no JSON object')
+    ? refuse('claims', 'its claims are not a JSON object')
     : { header: header as Jwt['header'], claims }
 }
 

@@ -20,7 +20,7 @@ export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet>
   const signal = AbortSignal.timeout(limitMs)
   const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
-  if (!Array.isArray(keys)) throw new Error(`${url} has no list of keys`)
+  if (!Array.isArray(keys)) throw new Error(`${url} does not contain a list of keys`)
   return createLocalJWKSet({ keys: keys.filter((key) => Object(key) === key).slice(0, maxKeys) })
 }
 
@@ -40,8 +40,9 @@ export function describeFailure(error: unknown): string {
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
   const url = discoveryUrl(issuer)
   const { issuer: name, jwks_uri: keys } = await fetchObject(url, signal)
-  if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
-  if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
+  if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} names another issuer`)
+  if (typeof keys !== 'string' || !isSecureUrl(keys))
+    throw new Error(`the document at ${url} has no jwks_uri with https`)
   return keys
 }
 
@@ -69,7 +70,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
   // An answer without a length may just end when it is aborted.
   signal.throwIfAborted()
   const value = parse(Buffer.concat(chunks).toString())
-  if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
+  if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)
   return value as Record<string, unknown>
 }
 

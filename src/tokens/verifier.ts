@@ -94,7 +94,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined
     const isKnown = grant !== undefined
     if (!isKnown && unknown >= maxUnknown)
-      throw new StoreUnavailable('overloaded', 'too many unknown tokens are being verified')
+      throw new StoreUnavailable('overloaded', 'too many tokens are being verified')
     const verdict = judge(token, digest, isKnown)
     judging.set(digest, verdict)
     return verdict
@@ -125,9 +125,9 @@ function makeOwnGrant(index: number): Grant {
 /** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
   const outage = new Outage(logger, {
-    gone: 'the last use of a token could not be stored',
-    still: 'the last use of tokens still cannot be stored',
-    back: 'the last use of tokens is stored again',
+    gone: 'the last use of a token could not be saved',
+    still: 'the last use of tokens still cannot be saved',
+    back: 'the last use of tokens is saved again',
   })
   /** When the last note was begun, by id. */
   const begun = new LRUCache<string, number>({ max: maxVerdicts })

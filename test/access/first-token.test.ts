@@ -41,15 +41,12 @@ for (const engine of engines)
     const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
     t.match(
       await introduce(),
-      /^This store had no token yet[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
+      /^This store had no tokens, so one was created[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
     )
-    t.equal(await introduce(), 'tokens: 1 valid; npx plant-store token create --name NAME makes another')
+    t.equal(await introduce(), 'valid tokens: 1. To create another: npx plant-store token create --name NAME')
     const file = join(createDirectory(t), 'token')
     await tokens.revoke('00000000')
-    t.equal(
-      await introduce(file),
-      'tokens: none is valid; npx plant-store token create --name NAME makes one',
-    )
+    t.equal(await introduce(file), 'valid tokens: 0. To create one: npx plant-store token create --name NAME')
     t.notOk(existsSync(file), 'a store that had tokens gets no first one')
   })
 
@@ -64,7 +61,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
       .stderr.split('\n')
       .filter((line) => !line.startsWith('{'))
       .join('\n'),
-    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was made: move it away, and start again\n`,
+    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was created: move the file away, then start again\n`,
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
   const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`)
@@ -72,7 +69,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
     constructor: SettingError,
-    message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOENT[^\n]+$/,
+    message: /^FIRST_TOKEN_FILE cannot be written, so no token was created: ENOENT[^\n]+$/,
   })
   t.same(await store.tokens.all(), [])
 })
@@ -84,7 +81,7 @@ test('of two starts at once one makes the token, and the other leaves no file', 
   const start = (name: string) =>
     introduceTokens(new Tokens(store.tokens), { file: join(directory, name), plantsUrl })
   const said = await Promise.all(['one', 'two'].map(start))
-  t.match(said.toSorted(), [/^This store had no token yet/, /^tokens: 1 valid/])
+  t.match(said.toSorted(), [/^This store had no tokens, /, /^valid tokens: 1/])
   t.equal(readdirSync(directory).length, 1)
 })
 

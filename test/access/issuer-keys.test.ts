@@ -51,9 +51,9 @@ const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void]
   ],
   ['redirects', /answered 302$/, answer('HTTP/1.1 302 Found\nLocation: /elsewhere\nContent-Length: 0\n\n')],
   ['fails', /answered 503$/, answer('HTTP/1.1 503 Unavailable\nContent-Length: 0\n\n')],
-  ['has no JSON', /has no JSON object$/, answer('HTTP/1.1 200 OK\nContent-Length: 6\n\n<html>')],
-  ['has null', /has no JSON object$/, answer('HTTP/1.1 200 OK\nContent-Length: 4\n\nnull')],
-  ['is another issuer', /of another issuer$/, answer('HTTP/1.1 200 OK\nContent-Length: 2\n\n{}')],
+  ['has no JSON', /does not contain a JSON object$/, answer('HTTP/1.1 200 OK\nContent-Length: 6\n\n<html>')],
+  ['has null', /does not contain a JSON object$/, answer('HTTP/1.1 200 OK\nContent-Length: 4\n\nnull')],
+  ['is another issuer', /names another issuer$/, answer('HTTP/1.1 200 OK\nContent-Length: 2\n\n{}')],
   [
     'has too much',
     /is longer than \d+ bytes$/,

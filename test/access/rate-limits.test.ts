@@ -5,6 +5,7 @@ import { errors } from '../../src/plugins/errors.ts'
 import { rateLimit } from '../../src/plugins/rate-limit.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
+import { start } from './start.ts'
 
 /** Builds an app whose requests are authenticated by any token; `read` counts the bodies that were read. */
 async function buildLimited(t: Test, count: number, perMs: number) {
@@ -94,4 +95,11 @@ test('RATE_LIMIT counts additions and lists of a token together', async (t) => {
   for (const body of [{ name: 'a', tag: '' }, undefined, { name: 'b', tag: '' }, undefined])
     statuses.push((await request(`${url}/plants`, body && { body })).status)
   t.same(statuses, [200, 200, 429, 429])
+})
+
+test('a request without the scope is counted, and its response has the fields', async (t) => {
+  const { add, create } = await start(t, { env: { RATE_LIMIT: '9/h' } })
+  const { status, headers } = await add(await create({ name: 'reader', scopes: ['plants:read'] }))
+  t.same([status, headers.get('ratelimit-policy')], [403, '"default";q=9;w=3600'])
+  t.match(headers.get('ratelimit'), /^"default";r=8;t=/)
 })

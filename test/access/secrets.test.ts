@@ -105,7 +105,7 @@ test('there is one warning of PostgreSQL on another host without TLS, at the sta
   const [warning, ...more] = await warningsFor(url.replace('127.0.0.1', '0.0.0.0'))
   t.match(warning, {
     level: 40,
-    msg: /^passwords and plants go to 0\.0\.0\.0:\d+ without encryption, or to any server that answers there: add sslmode=verify-full/,
+    msg: /^the connection to 0\.0\.0\.0:\d+ is not encrypted, or the server's certificate is not checked: add sslmode=verify-full/,
   })
   t.same(more, [])
   t.same(await warningsFor(url), [], 'on this machine there is nothing to warn about')

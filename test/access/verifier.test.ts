@@ -196,7 +196,7 @@ test('while a note of use waits or has failed, no other one is begun within the 
   t.equal(notes, 1)
   failing.reject(new Error('no database'))
   await setImmediate()
-  t.same(lines, ['the last use of a token could not be stored'])
+  t.same(lines, ['the last use of a token could not be saved'])
   t.ok(await verify(text), 'the token is as valid as before')
 })
 

@@ -96,10 +96,10 @@ test('beyond the waiting line plants are refused with 503, and what was acknowle
   t.ok(refused.length > 0, `${refused.length} were refused`)
   // A machine that takes longer to fill the line than the store may take does not hear of those that were at work.
   type Seen = (typeof answers)[number]
-  const isUnknown = ({ text }: Seen) => /whether the plant was added is unknown/.test(text)
+  const isUnknown = ({ text }: Seen) => /not known whether the plant was added/.test(text)
   const isHonest = (answer: Seen) =>
     answer.headers.get('retry-after') === '1' &&
-    (isUnknown(answer) || /nothing was (added|changed)/.test(answer.text))
+    (isUnknown(answer) || /Nothing was (added|changed)/.test(answer.text))
   t.strictSame(
     refused.filter((answer) => !isHonest(answer)).map(({ text }) => text),
     [],

@@ -28,7 +28,7 @@ test('the first start prints one token and a working curl line; the second print
   t.match(await first.ended, { code: 0 })
 
   const second = await startService(t, env, directory)
-  t.match(second.output().stdout, /^store: [^\n]+\ntokens: 1 valid; [^\n]+\nlistening on http:\/\/\S+\n$/)
+  t.match(second.output().stdout, /^store: [^\n]+\nvalid tokens: 1\. [^\n]+\nlistening on http:\/\/\S+\n$/)
   t.equal((await request(`${second.url}/v1/plants`, { headers })).text, '[{"name":"a","tag":""}]')
   const list = JSON.parse((await runCommand(['token', 'list', '--json'], {}, directory)).stdout)
   t.equal(list.length, 1)

@@ -193,7 +193,7 @@ test('a store that cannot be opened is reported in one line without its password
     [missing, url, /there is no file [^\n]+plants\.db/],
     [gone, url, /database "nothing" does not exist/],
     [url, gone, /database "nothing" does not exist/],
-    [url, 'postgres://a:s3cret@h:x/plants', /--to must be like postgres:/],
+    [url, 'postgres://a:s3cret@h:x/plants', /--to must look like postgres:/],
     ['mysql://a:s3cret@h/plants', url, /--from must start with file:/],
     ['env:NOT_SET', url, /--from names the environment variable NOT_SET, which is not set/],
     ['@none', url, /cannot read none: ENOENT/],

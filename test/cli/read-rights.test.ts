@@ -69,7 +69,7 @@ test('another user who may read the files of SQLite does so beside a service, an
   for (const command of commands) t.match(await readAsOther(command, 0o600), unreadable)
   // SQLite would make files that the owner cannot use.
   await store.close()
-  const told = { code: 1, stdout: '', stderr: /belongs to another user: run this as that user\n$/ }
+  const told = { code: 1, stdout: '', stderr: /belongs to another user; run this command as that user\n$/ }
   for (const command of commands) t.match(await readAsOther(command), told, 'at rest')
   writeFileSync(`${fileURLToPath(url)}-shm`, '')
   t.match(await readAsOther(['status']), told, 'one of the files that it would make is there')

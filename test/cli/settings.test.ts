@@ -117,14 +117,14 @@ test('a setting of a part that is off is not looked at', async (t) => {
 
 const path = join(homedir(), 'plants.db')
 const bad: Record<string, (string | [value: string, message: string])[]> = {
-  HOST: [['[::1]', 'HOST must be without brackets: write ::1'], 'http://a', 'a b'],
+  HOST: [['[::1]', 'HOST must not have brackets: use ::1'], 'http://a', 'a b'],
   PORT: ['x', '-1', '65536', '80.5', '0x50', '1e3'],
   ADMIN_PORT: ['x', '65536'],
   DATABASE_URL: [
     ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:a\nfile:b'],
-    ['file:~/plants.db', `DATABASE_URL has a ~ that is not expanded: write file:${path}`],
+    ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded here: use file:${path}`],
   ],
-  FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~ that is not expanded: write ${path}`]],
+  FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~, which is not expanded here: use ${path}`]],
   BASE_PATH: ['store', 'store/', '//', '/a//b', '/a b', '/..', '/a/../b', '/a?b', '/:a', '/*'],
   LOG_LEVEL: ['loud', 'INFO', '30'],
   LOG_FORMAT: ['xml'],
@@ -134,8 +134,8 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   DRAIN_DELAY: ['.5', '1e1'],
   ACCESS_TOKENS: [
     ' , ',
-    ['"a"', 'ACCESS_TOKENS is in quotation marks: leave them out'],
-    ["'a','b'", 'ACCESS_TOKENS is in quotation marks: leave them out'],
+    ['"a"', 'ACCESS_TOKENS is in quotation marks; remove them'],
+    ["'a','b'", 'ACCESS_TOKENS is in quotation marks; remove them'],
   ],
   OIDC_ISSUER: [
     ...['issuer.example', 'http://issuer.example', 'http://127.0.0.1.example', 'https:issuer.example'],
@@ -163,24 +163,24 @@ test('a bad value is one line that names the setting, and says what to write', a
       const [given, message = ''] = [value].flat()
       const expected = {
         constructor: SettingError,
-        message: new RegExp(`^${name} (must|is|has|names) [^\\n]+$`),
+        message: new RegExp(`^${name} (must|is|has|does) [^\\n]+$`),
       }
       const error = t.throws(() => read({ [name]: given }), expected, `${name}=${given}`)
       t.ok(String((error as Error).message).startsWith(message), String(error))
     }
   t.throws(() => read({ OIDC_ISSUER: 'https://issuer.example' }), {
-    message: /^OIDC_ISSUER needs OIDC_AUDIENCE/,
+    message: /^OIDC_ISSUER requires OIDC_AUDIENCE/,
   })
 })
 
 test('likely mistakes are warnings, without secrets', async (t) => {
   const warningsOf = (env: NodeJS.ProcessEnv, flags = {}) => loadSettings(flags, env).warnings
   t.same(warningsOf({ ACCESS_TOKENS: `${token},secret`, ACESS_TOKENS: 'x', OTEL_METRICS_EXPORTER: 'none' }), [
-    'ACCESS_TOKENS: token 2 has fewer than 16 characters and may be guessed',
+    'ACCESS_TOKENS: token 2 is shorter than 16 characters and could be guessed',
   ])
-  t.match(warningsOf({ ...issuer, OIDC_AUDIENCE: 'account' }), [/^OIDC_AUDIENCE: account is in tokens/])
+  t.match(warningsOf({ ...issuer, OIDC_AUDIENCE: 'account' }), [/^OIDC_AUDIENCE contains "account", /])
   t.match(warningsOf({}, { databaseUrl: 'postgres://a:secret@b/c' }), [
-    /^everyone on this machine can see the secret in --database-url: put DATABASE_URL into the environment$/,
+    /^other users of this machine can see the secret in --database-url; set DATABASE_URL in the environment instead$/,
   ])
   t.same(warningsOf({ DATABASE_URL: 'postgres://a:secret@b/c' }, { databaseUrl: 'postgres://a@b/c' }), [])
 })
@@ -263,7 +263,7 @@ test('a command names a bad setting as its user wrote it, in one line with exit 
     [[], { DATABASE_URL_FILE: 'folder' }, '', /^DATABASE_URL_FILE cannot be read: EISDIR[^\n]*$/],
     [[], { ACCESS_TOKENS_FILE: 'empty' }, '', /^ACCESS_TOKENS_FILE empty is empty$/],
     [[], { DATABASE_URL_FILE: 'url' }, '', /^DATABASE_URL_FILE must start with file:[^\n]+$/],
-    [[], both, '', /^DATABASE_URL and DATABASE_URL_FILE are both set: unset one of them$/],
+    [[], both, '', /^DATABASE_URL and DATABASE_URL_FILE are both set; set only one$/],
   ]
   for (const command of ['serve', 'config'])
     for (const [args, env, file, line] of cases) {

@@ -179,7 +179,7 @@ const headersOf: Record<string, string[]> = {
 }
 /** Headers of answers to a valid token, and the statuses that come before it is looked at. */
 const rateHeaders = ['RateLimit-Policy', 'RateLimit']
-const uncounted = ['401', '403', '408', '414', '431']
+const uncounted = ['401', '408', '414', '431']
 /** Statuses of requests whose head may not have been read. */
 const early = ['408', '431']
 

@@ -161,7 +161,7 @@ test('the client and the service pass it on, and an answer without it is not fro
   t.same((await store.list()).plants, [plant])
   const fetch = async () => Response.json({ name: plant.name, tag: plant.tag } satisfies Shown)
   const forgetful = new PlantStore({ baseUrl: url, token, fetch, retry: { attempts: 1 } })
-  await t.rejects(forgetful.add(plant), { cause: { message: 'This success is not from the Plant Store' } })
+  await t.rejects(forgetful.add(plant), { cause: { message: 'The response is not from the Plant Store' } })
 })
 
 test('help and contract name it', async (t) => {

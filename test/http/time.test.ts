@@ -26,7 +26,7 @@ const test = (title: string, run: (t: Test) => Promise<void>) => tap.test(title,
 tap.jobs = 10
 
 /** With a third of the time, a writer on a busy machine may say so too late to be heard. */
-const refused = isFull ? /nothing was added/ : /nothing was added|is unknown/
+const refused = isFull ? /Nothing was added/ : /Nothing was added|not known/
 
 type Timed = Answer & { ms: number }
 
@@ -126,7 +126,7 @@ async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
 
 test('a store that never answers is not waited for', async (t) => {
   const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
-    ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /is unknown/],
+    ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /not known/],
     ['head', (url) => request(`${url}/plants`), /cannot be read/],
     ['read', (url) => request(`${url}/plants?limit=1`), /cannot be read/],
   ]

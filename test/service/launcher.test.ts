@@ -124,13 +124,13 @@ function createClone(t: Test, ...installed: string[]): string {
 test('npm start before npm ci is reported in one line', async (t) => {
   const { code, stderr } = await run('npm', ['start'], { cwd: createClone(t) })
   t.equal(code, 1)
-  t.match(stderr, /^plant-store: its packages are not installed; run: npm ci$/m)
+  t.match(stderr, /^plant-store: dependencies are not installed; run: npm ci$/m)
   t.notMatch(stderr, /^\s+at /m)
 })
 
 const platform = process.platform === 'win32' ? 'win' : process.platform
 const missing: [what: string, installed: string[], message: RegExp][] = [
-  ['no Node that came along', ['fastify'], /^plant-store: Node 24\.15 or newer is needed, .+\n$/],
+  ['no Node that came along', ['fastify'], /^plant-store: Node 24\.15 or newer is required, .+\n$/],
   [
     'one that does not start here',
     ['fastify', `node-${platform}-${process.arch}`],

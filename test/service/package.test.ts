@@ -219,7 +219,7 @@ async function checkAnotherProject(t: Test) {
   if (Number(major) >= 24) return t.comment(`not with an older Node: this machine has ${major}`)
   const { code, stdout, stderr } = await run('node_modules/.bin/plant-store', ['status'], options(systemPath))
   t.same([code, stdout], [1, ''])
-  t.match(stderr, /^plant-store: Node 24\.15 or newer is needed, and this is v.+\n$/)
+  t.match(stderr, /^plant-store: Node 24\.15 or newer is required, but this is v.+\n$/)
 }
 
 if (isFull) {

@@ -74,7 +74,7 @@ test('a first token that cannot be written leaves no file, which would stop the 
     plantsUrl: 'http://127.0.0.1:3000/plants',
   })
   await t.rejects(introduction, {
-    message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOSPC/,
+    message: /^FIRST_TOKEN_FILE cannot be written, so no token was created: ENOSPC/,
   })
   t.notOk(existsSync(file))
 })

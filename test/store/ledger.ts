@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events'
 
 export class Ledger extends EventEmitter {
-  /** Names of plants. Acknowledged ones must be in the log; refused ones ("nothing was added") must not. */
+  /** Names of plants. Acknowledged ones must be in the log; refused ones ("Nothing was added") must not. */
   readonly acknowledged = new Set<string>()
   readonly refused = new Set<string>()
   /** How many answers left open whether the plant was added, and how many requests got none. */
@@ -51,7 +51,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
     if (response.status === 200) ledger.acknowledge(plant.name)
     else if (response.status !== 503 || !response.headers.has('retry-after'))
       throw new Error(`unexpected answer ${response.status}: ${text}`)
-    else if (/nothing was added/.test(text)) ledger.refused.add(plant.name)
+    else if (/Nothing was added/.test(text)) ledger.refused.add(plant.name)
     else ledger.unknown++
     return response.status === 200
   } catch (error) {

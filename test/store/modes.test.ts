@@ -132,7 +132,7 @@ test('a user other than the owner leaves nothing behind that the owner cannot us
   letOthersEnd()
   process.seteuid?.(65_534)
   t.teardown(() => process.seteuid?.(0))
-  const refused = { message: /belongs to another user: run this as that user/ }
+  const refused = { message: /belongs to another user; run this command as that user/ }
   await t.rejects(openReader(path), refused, 'to read')
   await t.rejects(openFile(t, path), refused, 'to write')
   t.same(listModes(directory), { 'plants.db': '644' })

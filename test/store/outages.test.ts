@@ -20,7 +20,7 @@ test('requests that the store fails or refuses are logged at most every ten seco
   t.match(lines, [
     {
       level: 40,
-      msg: 'requests failed because the store could not be used',
+      msg: 'requests failed because the store was unavailable',
       requestId: 'one',
       outcome: 'unread',
       failures: 1,
@@ -86,7 +86,7 @@ test('SQLite that takes no plants has a line when it begins and one when it is o
   await store.sql.execute('DROP TRIGGER full')
   t.equal((await add()).status, 200)
   t.equal((await request(`${url}/plants`)).text, '[{"name":"a","tag":""}]')
-  t.match(await find(({ msg }) => msg === 'the database takes plants again'), { failures: 50 })
+  t.match(await find(({ msg }) => msg === 'plants can be added to the database again'), { failures: 50 })
   t.match(
     lines.map(({ level }) => level),
     [40, 30],

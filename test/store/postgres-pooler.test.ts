@@ -44,7 +44,7 @@ ${settings}
 for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'transaction\nmin_pool_size = 3'])
   tap.test(`pool_mode = ${mode.replace('\n', ', ')} is refused`, { skip }, async (t) => {
     const { url, direct } = await startPooler(t, `pool_mode = ${mode}`)
-    const told = { message: /shares sessions between transactions: set its pool_mode to session, or name / }
+    const told = { message: /uses transaction pooling: set its pool_mode to session, or / }
     await t.rejects(openLog(t, url), told)
     const store = await openLog(t, direct)
     await t.rejects(openStore(url, { logger, mode: 'read' }), told, 'also to read')

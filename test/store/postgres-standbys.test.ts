@@ -40,7 +40,8 @@ tap.test(
     const store = await openLog(t, cluster.url(), logger)
     const deposed = {
       ...unread,
-      message: /it may have been deposed: synchronous_standby_names .* none of them streams/,
+      message:
+        /it may no longer be the primary: synchronous_standby_names .* no synchronous standby is streaming/,
     }
     await store.log.append(entries('a'))
     await cluster.standbys[0]?.stop()

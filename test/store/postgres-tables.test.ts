@@ -70,7 +70,7 @@ testPostgres('the database of another store is not taken for this one', async (t
   await client.query(
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
   )
-  const told = { name: 'StoreUnavailable', message: /another store/ }
+  const told = { name: 'StoreUnavailable', message: /a different store/ }
   await t.rejects(store.log.append(entries('b')), { ...told, outcome: 'nothing-added' })
   await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
 })
@@ -115,7 +115,7 @@ testPostgres('a database that was made before 1.0.0 is refused, and left as it w
   const before = (await client.query(everything)).rows
   t.equal(before.length, 5)
   const told = {
-    message: /made by code from before 1\.0\.0: export its plants with that code, then import them/,
+    message: /created by a version before 1\.0\.0: export it with that version, then import it/,
   }
   for (const mode of ['read', 'write', 'serve'] as const)
     await t.rejects(openStore(url, { logger, mode, create: mode !== 'read' }), told, mode)
@@ -129,7 +129,7 @@ testPostgres('tables of another application are refused, and nothing is written'
     await client.query(statements)
     await client.query('SELECT pg_stat_force_next_flush()')
     const before = (await client.query(everything)).rows
-    const told = { message: /another application's table, not a plant store's/ }
+    const told = { message: /belongs to another application/ }
     await t.rejects(openLog(t, url + options), told, title)
     await t.rejects(openStore(url + options, { logger, mode: 'read' }), told, `${title}, to read`)
     t.strictSame((await client.query(everything)).rows, before, title)

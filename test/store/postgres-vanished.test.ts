@@ -169,7 +169,7 @@ it('a command that reads gives up a server that is frozen', async (t) => {
   answer.catch(() => {})
   assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
   await t.rejects(answer, {
-    message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no session was ready in/,
+    message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no server was ready within/,
   })
 })
 

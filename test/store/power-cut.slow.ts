@@ -41,7 +41,7 @@ async function leaveUnsynced(t: Test, before = 1): Promise<Disk> {
   disk.fault('fail', '-wal')
   await t.rejects(add(service, before + 1))
   t.match(await service.ended, { code: 1 })
-  t.match(service.output().stderr + service.output().stdout, /the disk failed to sync the database/)
+  t.match(service.output().stderr + service.output().stdout, /fsync of the database failed/)
   disk.mend()
   t.strictSame(await survivors(t, disk.cutPower()), numbers(before))
   return disk

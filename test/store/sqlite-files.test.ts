@@ -126,14 +126,14 @@ for (const { title, strike, mend, left } of faults)
     t.strictSame(await listNames(store), ['a', 'b', 'c'], 'from the files that are open')
     await until(() => lines.length > 0)
     const reason = /plants\.db.*: put the same file back, or restart/
-    t.match(lines, [{ msg: 'the database takes no plants', reason }])
+    t.match(lines, [{ msg: 'plants cannot be added to the database', reason }])
     t.equal(lines.length, 1, 'the operator is told once')
     mend?.(file)
     if (mend) {
       await recovered(store)
       t.strictSame(await add(store, 'd'), ['added'])
       await until(() => lines.length > 1)
-      t.equal(lines[1]?.msg, 'the database takes plants again')
+      t.equal(lines[1]?.msg, 'plants can be added to the database again')
       t.equal((await store.log.head([3])).markOf(3), before.mark)
     }
     await store.close()
@@ -169,10 +169,10 @@ test('a file that cannot be looked at while nobody writes is told', async (t) =>
   const { store, path, lines } = await openPlanted(t)
   tieUp(path)
   await until(() => lines.length > 0)
-  t.match(lines, [{ reason: /plants\.db cannot be looked at \(ELOOP\)/ }])
+  t.match(lines, [{ reason: /plants\.db cannot be examined \(ELOOP\)/ }])
   untie(path)
   t.strictSame(await add(store, 'd'), ['added'])
-  t.equal(lines[1]?.msg, 'the database takes plants again')
+  t.equal(lines[1]?.msg, 'plants can be added to the database again')
 })
 
 /** The first batch of so many plants is at work for long enough to be overtaken. */
@@ -222,7 +222,7 @@ test('a file that another program made shorter takes nothing until a restart', a
   await add(store, 'a')
   await store.ready()
   other.exec('DROP TABLE ballast; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
-  await t.rejects(add(store, 'lost'), { ...unavailable('nothing-added'), message: /was cut from \d+ to \d+/ })
+  await t.rejects(add(store, 'lost'), { ...unavailable('nothing-added'), message: /shrank from \d+ to \d+/ })
   t.strictSame(await listNames(store), ['a'])
   await store.close()
   const { store: again } = await openFile(t, path)

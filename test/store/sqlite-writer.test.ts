@@ -41,11 +41,14 @@ test('after an I/O error the file is opened again once it is back at its path', 
   await add(store, 'a')
   await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
   renameSync(path, `${path}.away`)
-  await t.rejects(add(store, 'lost'), { ...unavailable('nothing-added'), message: `${path} is gone` })
+  await t.rejects(add(store, 'lost'), {
+    ...unavailable('nothing-added'),
+    message: `${path} was moved or deleted`,
+  })
   renameSync(`${path}.away`, path)
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
-  t.match(lines[0], { msg: 'the database takes no plants' })
+  t.match(lines[0], { msg: 'plants cannot be added to the database' })
 })
 
 test('a writer thread that ends leaves the outcome unknown, and nothing is added from then on', async (t) => {

@@ -12,13 +12,14 @@ export type ContractOptions = { basePath: string; version: string; openIdConnect
 const bearer = {
   type: 'http',
   scheme: 'bearer',
-  description: 'An access token, from `plant-store token create` or the first start of the service.',
+  description:
+    'An access token. Create one with `plant-store token create`; the first start of the service also prints one.',
 }
 
 /** Makes the options of @fastify/swagger. */
 export function describeContract(options: ContractOptions): FastifyDynamicSwaggerOptions {
   const { basePath, version, openIdConnectUrl } = options
-  const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A token (JWT) of the issuer.' }
+  const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A JWT from the issuer.' }
   const securitySchemes = { bearer, ...(openIdConnectUrl && { oidc }) }
   return {
     openapi: {

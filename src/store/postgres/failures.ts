@@ -8,10 +8,10 @@ const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 /** Advice by SQLSTATE, where the server's own message has none. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
-  '3F000': 'search_path names no existing schema',
+  '3F000': 'no schema in search_path exists',
   '42501':
-    'the role lacks rights: make it the owner of the database, or grant it CREATE on the schema and all rights on the tables',
-  '53300': 'all its connections are in use: raise max_connections, or run fewer processes',
+    'the role lacks privileges: make it the owner of the database, or grant it CREATE on the schema and all privileges on the tables',
+  '53300': 'too many connections: raise max_connections, or run fewer processes',
 }
 
 /** Makes the error of one server (host:port/database), with words for operators. `cause`: the error itself. */
@@ -37,7 +37,7 @@ export function mostTelling(failures: Error[]): Error {
 
 const words = {
   'nothing-added': 'nothing was written',
-  unknown: 'the database failed during a commit, whose outcome is unknown',
+  unknown: 'the database failed during a commit; it is not known whether the commit succeeded',
   unread: 'the database could not be read',
 }
 

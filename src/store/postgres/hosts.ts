@@ -13,7 +13,7 @@ const choices = {
  */
 const parameters = [
   ...[...Object.keys(choices), 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
-  ...['user', 'password', 'host', 'port', 'application_name', 'options'],
+  ...['user', 'password', 'host', 'port', 'options'],
 ]
 
 /** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
@@ -21,14 +21,14 @@ export function findUrlFault(url: string): string | undefined {
   const urls = splitHosts(url)
   // An unescaped `?` or `#` in a password would turn its rest into parameters.
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
-    return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
+    return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
   if (unknown !== undefined)
-    return `has the unknown parameter ${unknown}; the known ones are ${parameters.join(', ')}`
+    return `has the unsupported parameter ${unknown}; supported are ${parameters.join(', ')}`
   for (const [name, values] of Object.entries(choices))
     if (!values.includes(given.get(name) ?? 'disable'))
-      return `has an unknown ${name}; the known ones are ${values.join(', ')}`
+      return `has an unsupported ${name}; supported are ${values.join(', ')}`
   return undefined
 }
 

@@ -55,7 +55,7 @@ export function makeLink(servers: Servers, role: Role) {
   }
 
   async function repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
-    let failure: unknown = new Error('the time was up before its turn came or a server was connected')
+    let failure: unknown = new Error('timed out before a connection was available')
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
         return await attempt(await open(deadlineMs, () => failure), work, deadlineMs)
@@ -76,7 +76,7 @@ export function makeLink(servers: Servers, role: Role) {
      */
     async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
       if (running >= maxRunning)
-        throw new StoreUnavailable('overloaded', `${running} queries are in progress already`)
+        throw new StoreUnavailable('overloaded', `${running} queries are already in progress`)
       running++
       return repeat(work, deadlineMs).finally(() => running--)
     },

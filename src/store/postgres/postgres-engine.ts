@@ -65,13 +65,13 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
 function warn(logger: Logger, plain: string[], cluster: ClusterStatus | null): void {
   if (plain.length > 0)
     logger.warn(
-      `passwords and plants go to ${plain} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
+      `the connection to ${plain} is not encrypted, or the server's certificate is not checked: add sslmode=verify-full to DATABASE_URL`,
     )
   for (const name of cluster?.unsafe ?? []) logger.warn(describeUnsafe(name))
 }
 
 const reject = async (): Promise<never> => {
-  throw new StoreUnavailable('nothing-added', 'the database is open for reading only')
+  throw new StoreUnavailable('nothing-added', 'the database is open read-only')
 }
 const readOnly = { append: reject, execute: reject, idle: async () => {} }
 
@@ -113,7 +113,7 @@ const postgresDialect: Dialect = {
     WHERE column1 NOT IN (
       SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
       UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
-    UNION ALL SELECT 'the table head has ' || count(*) || ' rows, not the one that a batch locks'
+    UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
       FROM head HAVING count(*) <> 1`,
   putPlants: `
     INSERT INTO plants SELECT * FROM

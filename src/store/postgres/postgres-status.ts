@@ -8,9 +8,9 @@ export const serviceName = 'plant-store serve'
 
 /** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
 const consequences = {
-  fsync: 'when its machine fails, acknowledged plants can be lost, or the database damaged',
-  full_page_writes: 'when its machine fails, the database can be damaged',
-  synchronous_commit: 'this service turns it on for itself; commits of other programs can be lost',
+  fsync: 'a crash of its machine can lose acknowledged plants or corrupt the database',
+  full_page_writes: 'a crash of its machine can corrupt the database',
+  synchronous_commit: 'this service enables it for its own sessions; commits of other programs can be lost',
 }
 
 /** `unsafe`: settings that are off on the server, whatever the session has set. */
@@ -56,7 +56,7 @@ async function findService(select: Sql['select'], role: ClusterStatus['role']): 
 
 /** Describes a loss for operators. `seen`: the last position that was in the log before; `now`: that of the log now. */
 export function describeLoss({ seen, now }: { seen: number; now: number }): string {
-  return `plants were lost below the service: position ${seen} is not as it was, and the log ends at ${now} now`
+  return `the database has lost plants: plant ${seen} is missing or different, and the log now ends at ${now}`
 }
 
 /** Describes a setting for operators. */

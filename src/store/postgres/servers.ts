@@ -70,7 +70,7 @@ export class Servers {
     const before = this.#followed
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
     const names = sessions.map(({ server }) => server)
-    const makeError = () => new Error(`${names}: no session was ready in ${attemptMs} ms`)
+    const makeError = () => new Error(`${names}: no server was ready within ${attemptMs} ms`)
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
     const admitted = sessions.map((session) => this.#admit(session, timeoutMs))
     try {
@@ -98,7 +98,7 @@ export class Servers {
       const isFirst = this.storeId === undefined
       const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
       this.storeId ??= id
-      if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
+      if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
       if (this.isReading) return session
       if (this.#pauseMs > 0) await session.endBarriers()
       await session.passBarrier()
@@ -112,11 +112,12 @@ export class Servers {
   #follow({ origin, server }: Session, before: string | undefined): void {
     if (origin === this.#followed) return
     // Two connections found two primaries in the same moment.
-    if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
+    if (before !== this.#followed)
+      throw new Error(`switched from ${server} to another server in the meantime`)
     // A standby may lack what was read so far.
-    if (this.#followed && this.isReading) throw new StoreRefused(`${server} is not the server that was read`)
-    if (this.#followed)
-      this.#options.logger.warn({ server, origin }, 'another database server is followed now')
+    if (this.#followed && this.isReading)
+      throw new StoreRefused(`${server} is not the server that this command was reading from`)
+    if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = origin
   }
 

@@ -19,7 +19,7 @@ type Access = 'write' | 'primary' | 'any'
 export function refuseAlone(isBacked: boolean): void {
   if (isBacked) return
   throw new Error(
-    'it may have been deposed: synchronous_standby_names requires synchronous standbys, and none of them streams',
+    'it may no longer be the primary: synchronous_standby_names is set, but no synchronous standby is streaming',
   )
 }
 
@@ -36,7 +36,7 @@ export class Session {
   #warning: string | undefined
   #firstError: unknown
 
-  /** `name`: for pg_stat_activity, unless the URL has one. `closing` ends the session in any state. */
+  /** `name`: for pg_stat_activity, where `status` finds it. `closing` ends the session in any state. */
   constructor(url: string, name: string, closing?: AbortSignal) {
     const { options, isBindingRequired } = readUrl(url)
     this.#isBindingRequired = isBindingRequired
@@ -71,7 +71,7 @@ export class Session {
     })
     if (this.#isBindingRequired && !this.#isBound)
       throw new StoreRefused(
-        'it does not bind the password to the TLS connection: remove channel_binding from the URL, or change pg_hba.conf to hostssl and scram-sha-256',
+        'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf',
       )
     await refuseSharedSessions(this.#client, this.#options)
   }
@@ -85,11 +85,11 @@ export class Session {
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     this.origin = `${timeline}/${place}`
-    if (access !== 'any' && timeline === null) throw new Error('it is a standby, and accepts no writes')
+    if (access !== 'any' && timeline === null) throw new Error('it is a standby and does not accept writes')
     if (access === 'write') refuseAlone(is_backed)
     else await this.query('SET default_transaction_read_only = on')
     if (access === 'write' && read_only === 'on')
-      throw new Error('it accepts no writes: default_transaction_read_only is on there')
+      throw new Error('it does not accept writes: default_transaction_read_only is on')
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
@@ -113,7 +113,7 @@ export class Session {
   async commit(queries: pg.QueryConfig[]): Promise<void> {
     this.#warning = undefined
     await Promise.all(queries.map((query) => this.query(query)))
-    if (this.#warning !== undefined) throw new Error(`a commit came with a warning: ${this.#warning}`)
+    if (this.#warning !== undefined) throw new Error(`the server committed with a warning: ${this.#warning}`)
   }
 
   /**
@@ -200,7 +200,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
     other.connection.stream.destroy()
   }
   throw new StoreRefused(
-    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
+    'the connection pooler uses transaction pooling: set its pool_mode to session, or connect to PostgreSQL directly',
   )
 }
 

@@ -17,7 +17,7 @@ const shownTables = 5
 export async function prepareStore(session: Session, options: OpenOptions): Promise<string> {
   const found = await findStore(session)
   if (found !== undefined) return found
-  if (!options.create) throw new StoreRefused('it holds no plant store', { isMissing: true })
+  if (!options.create) throw new StoreRefused('it does not contain a plant store', { isMissing: true })
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
   // Another replica may have made it before this one had the lock.
@@ -46,7 +46,7 @@ export async function findStore(session: Session): Promise<string | undefined> {
   if (values.store !== undefined && values[earlierSchemaKey] !== undefined) throw refuseEarlier('it')
   if (!isWhole || values.store === undefined || !(Number(values[schemaKey]) > 0))
     throw new StoreRefused(
-      `${first.schema}.${first.name} is another application's table, not a plant store's: use a database for plants only`,
+      `table ${first.schema}.${first.name} belongs to another application: use a separate database`,
     )
   checkVersion('it', Number(values[schemaKey]))
   return values.store
@@ -67,10 +67,10 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
   const { encoding, others } = (await session.query<Place>(findPlace)).rows[0] as Place
   if (mustBeAlone && others.length > 0)
     throw new StoreRefused(
-      `it holds no plant store, but other tables (${others.slice(0, shownTables).join(', ')}): --create makes one beside them, if it is the right database`,
+      `it contains other tables (${others.slice(0, shownTables).join(', ')}) but no plant store; if it is the right database, use --create`,
     )
   if (encoding !== 'UTF8')
-    throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
+    throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
   const id = randomBytes(16).toString('base64url')
   const rows = `('${schemaKey}', '${version}'), ('store', '${id}')`
   for (const { postgres } of steps) await session.query(postgres)

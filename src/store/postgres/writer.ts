@@ -28,7 +28,7 @@ export function makeWriter(link: Link, heads: Link) {
     const before = turn
     const done = Promise.withResolvers<void>()
     turn = before.then(() => done.promise)
-    const makeError = () => new Error('its turn did not come in time')
+    const makeError = () => new Error('timed out waiting for earlier transactions')
     try {
       await withTimeout(before, deadlineMs - performance.now(), makeError).catch(refuse('nothing-added'))
       return await commitOnce(plan, deadlineMs)
@@ -46,7 +46,7 @@ export function makeWriter(link: Link, heads: Link) {
     let sent: { result: T; trace: QueryConfig | 'none' } | undefined
     let wasFound = false
     const attempt = async (session: Session) => {
-      if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the answer to a COMMIT was lost')
+      if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the response to COMMIT was lost')
       const locked = lockHead(session)
       if (sent) await locked
       if (sent && (await session.query(sent.trace)).rows.length > 0) {

@@ -69,7 +69,7 @@ export const earlierSchemaKey = 'version'
 /** Makes the refusal of a store that was made before 1.0.0. */
 export function refuseEarlier(name: string): StoreRefused {
   return new StoreRefused(
-    `${name} was made by code from before 1.0.0: export its plants with that code, then import them with this one`,
+    `${name} was created by a version before 1.0.0: export it with that version, then import it with this one`,
   )
 }
 
@@ -77,6 +77,6 @@ export function refuseEarlier(name: string): StoreRefused {
 export function checkVersion(name: string, found: number): void {
   if (found > version)
     throw new StoreRefused(
-      `${name} has schema version ${found}, this plant-store supports ${version}: use a newer plant-store`,
+      `${name} has schema version ${found}, but this version of plant-store supports only ${version}: upgrade plant-store`,
     )
 }

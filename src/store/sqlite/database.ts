@@ -41,7 +41,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     const files = former?.files ?? noteFiles(path)
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
-      throw new StoreRefused(`${path} was replaced while it was opened`)
+      throw new StoreRefused(`${path} was replaced while it was being opened`)
     return { db: opened, files, descriptor }
   } catch (error) {
     db?.close()
@@ -58,7 +58,10 @@ function makeFile(path: string): void {
 /** Sets pragmas. Throws StoreRefused if the file system has no shared memory, which SQLite reports in its answer only. */
 function configure(db: DatabaseSync): void {
   const mode = pragma(db, 'journal_mode = wal')
-  if (mode !== 'wal') throw new StoreRefused(`SQLite keeps journal_mode at ${mode} instead of wal`)
+  if (mode !== 'wal')
+    throw new StoreRefused(
+      `SQLite could not switch journal_mode from ${mode} to wal; the file system may not support shared memory`,
+    )
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
   db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
   db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)

@@ -20,15 +20,15 @@ export function noteFiles(path: string, known?: FileId[]) {
   function findFaultIn(name: string, index: number): string | undefined {
     try {
       const stats = statSync(name, { throwIfNoEntry: false })
-      if (stats === undefined) return `${name} is gone`
-      if (!isSameFile(stats, ids[index])) return `${name} is another file now`
+      if (stats === undefined) return `${name} was moved or deleted`
+      if (!isSameFile(stats, ids[index])) return `${name} was replaced by another file`
       if (index > 0) return undefined
       // An append-only log never shrinks.
-      if (stats.size < bytes) return `${name} was cut from ${bytes} to ${stats.size} bytes`
+      if (stats.size < bytes) return `${name} shrank from ${bytes} to ${stats.size} bytes`
       bytes = stats.size
       return undefined
     } catch (error) {
-      return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
+      return `${name} cannot be examined (${(error as NodeJS.ErrnoException).code})`
     }
   }
 
@@ -38,7 +38,9 @@ export function noteFiles(path: string, known?: FileId[]) {
    */
   function findFault(): string | undefined {
     const fault = paths.map(findFaultIn).find((one) => one !== undefined)
-    return fault && `${fault}: put the same file back, or restart to open the one that is at the path now`
+    return (
+      fault && `${fault}: put the original file back, or restart to use the file that is now at this path`
+    )
   }
 
   /** Throws StoreRefused if there is a fault. */

@@ -4,11 +4,11 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StoreRefused } from '../errors.ts'
 
-/** Reads the path, relative to the working directory. Throws StoreRefused when it is a folder. */
+/** Reads the path, relative to the working directory. Throws StoreRefused when it is a directory. */
 export function sqlitePath(url: string): string {
   const path = readPath(url) as string
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    throw new StoreRefused(`the database must be a file, but ${resolve(path)} is a folder`)
+    throw new StoreRefused(`the database must be a file, but ${resolve(path)} is a directory`)
   return path
 }
 
@@ -20,13 +20,13 @@ function readPath(url: string): string | undefined {
 
 /** The fault of a `file:` URL, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
-  if (url.includes('?')) return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
-  if (/^file:\/\/.*#/.test(url)) return 'has a fragment, which names no part of a path; a # is written as %23'
+  if (url.includes('?')) return 'must not have parameters; write ? in the path as %3F'
+  if (/^file:\/\/.*#/.test(url)) return 'must not have a fragment; write # in the path as %23'
   try {
     const path = readPath(url)
     if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined
   } catch {
-    return 'must be file: and a path, with each % in it written as %25'
+    return 'is not a valid file: URL; write % in the path as %25'
   }
-  return `names no file: ${url}; a path follows file: at once, as in file:data/plants.db`
+  return `does not name a file: ${url}; write the path right after file:, as in file:data/plants.db`
 }

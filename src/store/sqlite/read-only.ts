@@ -41,7 +41,7 @@ function refuseStranger(path: string, owner: number): void {
   const user = process.geteuid?.() ?? owner
   if (user === owner || user === 0) return
   if (!['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending)))
-    throw new StoreRefused(`${path} belongs to another user: run this as that user`)
+    throw new StoreRefused(`${path} belongs to another user; run this command as that user`)
 }
 
 export function refusal(path: string, error: Error): StoreRefused {

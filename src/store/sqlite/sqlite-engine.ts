@@ -48,7 +48,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = async (work, deadlineMs) => {
     if (writer) return writer.send(work, deadlineMs)
-    throw new StoreUnavailable('nothing-added', 'the database is open for reading only')
+    throw new StoreUnavailable('nothing-added', 'the database is open read-only')
   }
   const append: PlantLog['append'] = async (entries, options = {}) => {
     const { deadlineMs = performance.now() + storeLimitMs, note } = options

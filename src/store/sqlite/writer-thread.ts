@@ -98,11 +98,11 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
 
   function lock(deadlineMs: number): void {
     const waitMs = deadlineMs - marginMs - sharedMs()
-    if (waitMs < 0) throw new Error('the request was too late')
+    if (waitMs < 0) throw new Error('too little time is left')
     try {
       untilFree(() => begin.run(), waitMs)
     } catch (error) {
-      throw isBusy(error) ? new Error('the database was locked until it was too late') : error
+      throw isBusy(error) ? new Error('timed out waiting for the database lock') : error
     }
   }
 

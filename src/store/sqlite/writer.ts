@@ -16,7 +16,10 @@ const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
 
-const words = { gone: 'the database takes no plants', back: 'the database takes plants again' }
+const words = {
+  gone: 'plants cannot be added to the database',
+  back: 'plants can be added to the database again',
+}
 
 export type Writer = Awaited<ReturnType<typeof startWriter>>
 
@@ -68,7 +71,7 @@ function watch(files: OpenFiles, logger: Logger) {
 /** Called after a sync that failed: the contents of the disk are unknown, and another sync would not reveal them. */
 function endProcess(logger: Logger, reason: string): never {
   const message =
-    'the disk failed to sync the database: the last plants may be lost; check the disk, then start again'
+    'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
   process.exit(1)
@@ -83,14 +86,14 @@ export function openRequests(post: (order: Request | 'close') => void) {
     async send(work: Work, deadlineMs: number): Promise<Done> {
       // While one is overdue, the disk is stuck.
       if (isEnding || waiting.some(({ isOverdue }) => isOverdue))
-        throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
+        throw new StoreUnavailable('nothing-added', 'the writer thread is not responding')
       const request = { ...Promise.withResolvers<Done>(), isOverdue: false }
       const leftMs = Math.max(0, deadlineMs - performance.now())
       waiting.push(request)
       post({ ...work, deadlineMs: sharedMs() + leftMs })
       return withTimeout(request.promise, leftMs, () => {
         request.isOverdue = true
-        return new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+        return new StoreUnavailable('unknown', 'the writer thread timed out')
       })
     },
     /** Settles the first request; one that has timed out was rejected already. */

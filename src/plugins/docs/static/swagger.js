@@ -88,7 +88,7 @@ function showResponses({ createElement: h, Fragment }, Responses, props) {
     h(
       'details',
       { className: 'documented' },
-      h('summary', null, 'All documented answers'),
+      h('summary', null, 'All documented responses'),
       h(Responses, { ...props, tryItOutResponse: undefined }),
     ),
   )
@@ -104,9 +104,9 @@ function explain(h, response) {
   const command = h('code', null, '{{command}} token create --name laptop')
   if (response?.get('status') === 401)
     return text(
-      'A valid token is required: press Authorize above. Where the service runs, ',
+      'A valid token is required. Press Authorize above to enter it. To create one, run ',
       command,
-      ' makes one.',
+      ' on the server.',
     )
   const isProblem = `${response?.getIn(['headers', 'content-type'])}`.startsWith('application/problem+json')
   const { type = 'about:blank', title, detail } = isProblem ? JSON.parse(response.get('text') || '{}') : {}
