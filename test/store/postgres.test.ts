@@ -68,10 +68,10 @@ testPostgres('a database that cannot be used is refused in one line without the 
     [`postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`, /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/],
     [`postgres://postgres@${host}/standby`, /accepts no writes: default_transaction_read_only is on/],
     [`postgres://postgres@${host}/latin`, /LATIN1/],
-    [`postgres://crowd@${host}/postgres`, /all its connections are in use: .*too many connections/],
+    [`postgres://crowd@${host}/postgres`, /too many connections/],
     [
       `postgres://stranger@${host}/postgres`,
-      /the role lacks rights: .* grant it CREATE on the schema .*\(permission denied/,
+      /the role lacks privileges: .* grant it CREATE on the schema .*\(permission denied/,
     ],
     [
       `postgres://postgres@${host}/postgres?options=-csearch_path%3Dnowhere`,
