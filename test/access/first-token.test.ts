@@ -28,7 +28,7 @@ test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed li
   t.notMatch(stdout + stderr, /plant_0/, 'it is printed nowhere')
   if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
   t.ok(stdout.startsWith(`store: ${join(realpathSync(directory), 'data', 'plants.db')} (created)\n`), stdout)
-  t.ok(stdout.includes(`Its first is in ${path}, which only you can read.`))
+  t.ok(stdout.includes(`written to ${path}, which only you can read.`))
   const [, line] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
   t.equal((await promisify(execFile)('sh', ['-c', line as string])).stdout, '[]')
 })

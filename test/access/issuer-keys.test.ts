@@ -305,7 +305,7 @@ test('keys are used for 24 hours after the last success, and then no longer', as
   await keys.load()
   nowMs += 5001
   for (let n = 0; n < 3; n++) t.equal(await find(), 'unavailable')
-  t.match(lines, [{ msg: /cannot be loaded/ }, { msg: /too old/ }])
+  t.match(lines, [{ msg: /cannot be loaded/ }, { msg: /have expired/ }])
   issuer.answer(undefined)
   nowMs += 5000
   t.ok(await found())

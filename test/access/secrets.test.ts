@@ -27,7 +27,10 @@ async function createGuarded(t: Test): Promise<string> {
 /** Runs a command to its end, and resolves to what ps showed of it, too. */
 async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   const { child, ended } = spawnCli(t, args, env)
-  const shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  let shown = ''
+  // While one program replaces another, there is nothing to read.
+  for (; !shown.includes(String(args[0])); await sleep(1))
+    shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   return { shown, ...(await ended) }
 }
 
@@ -96,7 +99,7 @@ test('there is one warning of PostgreSQL on another host without TLS, at the sta
 }, async (t) => {
   const warningsFor = async (url: string) => {
     const lines: string[] = []
-    const logger = pino({}, { write: (line) => line.includes('passwords') && lines.push(line) })
+    const logger = pino({}, { write: (line) => line.includes('not encrypted') && lines.push(line) })
     await (await openStore(url, { logger, mode: 'serve' })).close()
     return lines.map((line) => JSON.parse(line))
   }

@@ -34,7 +34,7 @@ test('a file that was made before 1.0.0 is refused in one line, and left as it w
   ]) {
     const { code, stderr } = await runCommand(args, { PORT: '0', DATABASE_URL: `file:${path}` })
     t.equal(code, 1, args.join(' '))
-    t.match(stderr, /plant-store: [^\n]*export its plants with that code, then import them[^\n]*\n$/)
+    t.match(stderr, /plant-store: [^\n]*export it with that version, then import it[^\n]*\n$/)
     t.ok(readFileSync(path).equals(before))
   }
   // SQLite itself makes these for each reader.
@@ -48,6 +48,6 @@ for (const engine of engines)
     for (const args of [...tokenCommands, ...readers]) {
       const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: url })
       t.same([code, stdout], [1, ''], args.join(' '))
-      t.match(stderr, /^plant-store: [^\n]*(no file|no plant store)[^\n]*\n$/, args.join(' '))
+      t.match(stderr, /^plant-store: [^\n]*(no file|not contain a plant store)[^\n]*\n$/, args.join(' '))
     }
   })

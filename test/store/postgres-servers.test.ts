@@ -125,7 +125,7 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
     refused,
     'a copy never goes on from another server',
   )
-  const losses = lines.filter(({ msg }) => msg.startsWith('plants were lost'))
+  const losses = lines.filter(({ msg }) => msg.startsWith('the database has lost plants'))
   t.match(losses, [{ seen: 4, now: 5 }], 'the loss is told to who sees a log that is longer already')
   t.equal(losses.length, 1)
 })

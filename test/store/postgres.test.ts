@@ -66,7 +66,7 @@ testPostgres('a database that cannot be used is refused in one line without the 
     [`postgres://postgres@${host}/nowhere`, /database "nowhere" does not exist/],
     [`postgres://postgres@127.0.0.1:1,${host}/nowhere`, /database "nowhere" does not exist/],
     [`postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`, /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/],
-    [`postgres://postgres@${host}/standby`, /accepts no writes: default_transaction_read_only is on/],
+    [`postgres://postgres@${host}/standby`, /does not accept writes: default_transaction_read_only is on/],
     [`postgres://postgres@${host}/latin`, /LATIN1/],
     [`postgres://crowd@${host}/postgres`, /too many connections/],
     [
@@ -161,7 +161,7 @@ testPostgres(
     const store = await openStore(url, { logger, mode: 'serve' })
     t.teardown(() => store.close())
     t.match(lines, [
-      { level: 40, msg: /^fsync is off on the database server: .* can be lost/ },
+      { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
       { level: 40, msg: /^synchronous_commit is off on the database server/ },
     ])
     t.equal(lines.length, 2)

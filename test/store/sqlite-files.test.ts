@@ -125,7 +125,7 @@ for (const { title, strike, mend, left } of faults)
     }
     t.strictSame(await listNames(store), ['a', 'b', 'c'], 'from the files that are open')
     await until(() => lines.length > 0)
-    const reason = /plants\.db.*: put the same file back, or restart/
+    const reason = /plants\.db.*: put the original file back, or restart/
     t.match(lines, [{ msg: 'plants cannot be added to the database', reason }])
     t.equal(lines.length, 1, 'the operator is told once')
     mend?.(file)

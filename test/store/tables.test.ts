@@ -70,7 +70,7 @@ for (const engine of engines) {
       await store.sql.execute(other.newer)
       await store.close()
       const before = await other.look(url)
-      const refused = { constructor: StoreRefused, message: /version 99.*newer plant-store/ }
+      const refused = { constructor: StoreRefused, message: /version 99.*upgrade plant-store/ }
       for (const mode of ['serve', 'write', 'read'] as const)
         await t.rejects(openStore(url, { logger, mode }), refused, mode)
       t.strictSame(await other.look(url), before)
