@@ -38,7 +38,7 @@ type Place = { directory: string; port: number; nobody: number; certificate: Cer
 type Certificate = { key: string; crt: string; pem: string; text: string }
 type Said = (pattern: RegExp) => Promise<unknown>
 
-/** `ready`: what it writes when it is, or it answers then. */
+/** `ready`: what it writes once it knows which services run. */
 function makeProxy(
   name: Tool,
   configure: (place: Place, service: Pick<Behind, 'port' | 'adminPort'>) => string[],
@@ -56,7 +56,8 @@ function makeProxy(
       const { logs: said } = spawnProgram(t, findProgram(name) as string, args)
       const address = { port, ca: certificate.text }
       const answers = () => ask('/openapi.json', address).then(({ status }) => status === 200)
-      await (ready ? said(ready) : until(() => answers().catch(() => false)))
+      if (ready) await said(ready)
+      await until(() => answers().catch(() => false))
       return { ...address, said }
     },
   }
