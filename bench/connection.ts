@@ -14,7 +14,9 @@ export class Connection {
   /** Milliseconds of each answer. */
   readonly latencies: number[] = []
   readonly #target: Target
-  readonly #socket: Socket
+  #socket: Socket
+  /** The answer is the last one of its connection. */
+  #isLast = false
   readonly #done = Promise.withResolvers<void>()
   #text = ''
   /** Bytes that are still to come; of an answer in chunks nobody knows. */
@@ -24,14 +26,20 @@ export class Connection {
 
   constructor(target: Target) {
     this.#target = target
-    const { hostname: host, port } = new URL(target.url)
-    const buffer = Buffer.allocUnsafe(readBytes)
-    const callback = (count: number) => this.#read(buffer.subarray(0, count))
-    this.#socket = connect({ host, port: Number(port), noDelay: true, onread: { buffer, callback } })
-    this.#socket.on('error', this.#done.reject)
-    this.#socket.on('close', () => this.#done.reject(new Error('the server closed the connection')))
+    this.#socket = this.#open()
     this.#done.promise.catch(() => {})
     this.opened = once(this.#socket, 'connect')
+  }
+
+  #open(): Socket {
+    const { hostname: host, port } = new URL(this.#target.url)
+    const buffer = Buffer.allocUnsafe(readBytes)
+    const callback = (count: number) => this.#read(buffer.subarray(0, count))
+    const socket = connect({ host, port: Number(port), noDelay: true, onread: { buffer, callback } })
+    socket.on('error', this.#done.reject)
+    return socket.on('close', () => {
+      if (socket === this.#socket) this.#done.reject(new Error('the server closed the connection'))
+    })
   }
 
   /** Sends one request after the other while `goesOn`; resolves with the last answer. */
@@ -47,6 +55,9 @@ export class Connection {
 
   #send(): void {
     this.#text = ''
+    const former = this.#socket
+    if (this.#isLast) this.#socket = this.#open()
+    if (this.#isLast) former.destroy()
     this.#sentMs = performance.now()
     this.#socket.write(this.#target.next())
   }
@@ -67,7 +78,9 @@ export class Connection {
   /** A head comes in one piece here. */
   #readHead(bytes: Buffer): void {
     const end = bytes.indexOf('\r\n\r\n') + 4
-    const [start = '', status, length] = head.exec(bytes.toString('latin1', 0, end)) ?? []
+    const text = bytes.toString('latin1', 0, end)
+    const [start = '', status, length] = head.exec(text) ?? []
+    this.#isLast = /\r\nconnection: close\r\n/i.test(text)
     if (Number(status) !== this.#target.status)
       this.#done.reject(new Error(`${this.#target.url} answered ${start}`))
     else if (status === '304') this.#left = 0

@@ -38,9 +38,11 @@ export function toMarkdown({ date, quick, plants, machine, rows }: Report): stri
   return `${[title, facts.join('\n'), toTable(rows), legend].join('\n\n')}\n`
 }
 
-/** The block of the README: the operations and the start. */
+/** The block of the README: the operations, beside the bare server and two peers. */
 export function summarize({ date, machine, rows }: Report): string {
-  const shown = rows.filter(({ scenario }) => ['page', '304', 'post', 'start'].includes(scenario))
+  const isShown = ({ scenario, server }: Row) =>
+    ['page', '304', 'post'].includes(scenario) && !server.startsWith('Fastify')
+  const shown = rows.filter(isShown)
   const where = `Measured on ${date} at commit ${machine.commit}: ${machine.processor}; ${machine.processors}.`
   return `${where}\n\n${toTable(shown)}\n\n${legend} [All figures](bench/results/latest.md).`
 }
