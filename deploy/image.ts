@@ -77,7 +77,8 @@ function build(context: string): void {
   const named = [...file, ...labels, ...tags.flatMap((tag) => ['--tag', tag]), context]
   // The OCI's own format knows no health check. No isolation is needed, since nothing runs in the build.
   if (works('buildah', '--version'))
-    run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', ...named])
+    // Without the time of the build, so that the image is the same to the byte whenever it is made.
+    run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', '--timestamp', '0', ...named])
   else if (works('docker', 'info')) run('docker', ['build', ...named])
   else throw new Error('neither buildah nor docker is here; on Debian: apt-get install buildah')
 }

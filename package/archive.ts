@@ -74,7 +74,8 @@ function installPackages(folder: string, platform: string): void {
   writeFileSync(join(folder, launcher), line(`node_modules/${node}`), { mode: 0o755 })
 }
 
-function makeTar(place: string, name: string): Buffer {
+/** Makes a tar archive of one entry of a directory, the same to the byte whenever it is made. */
+export function makeTar(place: string, name: string): Buffer {
   const same = ['--sort=name', `--mtime=${time}`, '--owner=0', '--group=0', '--numeric-owner']
   const args = ['--create', '--format=ustar', ...same, '--mode=u+rwX,go+rX,go-w', '-C', place, name]
   return execFileSync('tar', args, { maxBuffer: 2 ** 30 })

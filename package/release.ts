@@ -2,10 +2,20 @@
 // makes the archive of that platform alone, `--archives none` no archive.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { makeArchive, platforms } from './archive.ts'
+import { makeArchive, makeTar, platforms } from './archive.ts'
 import { describeCommit } from './commit.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -73,7 +83,10 @@ function makeImage(): void {
   }
   const image = `plant-store:${version}`
   run(process.execPath, ['deploy/image.ts', image, artefact('.tgz')])
-  run('buildah', ['push', '--quiet', image, `oci-archive:${artefact('.oci.tar')}:${image}`])
+  const place = mkdtempSync(join(tmpdir(), 'plant-store-image-'))
+  run('buildah', ['push', '--quiet', image, `oci:${place}:${image}`])
+  writeFileSync(artefact('.oci.tar'), makeTar(place, '.'))
+  rmSync(place, { recursive: true })
 }
 
 function read(path: string): string {
