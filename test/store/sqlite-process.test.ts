@@ -58,6 +58,32 @@ test('a -shm that is cut beside a transaction of another program ends them, and 
   await add(store, 'more')
 })
 
+for (const bytes of [0, 8192])
+  test(`a -wal that is cut to ${bytes} bytes ends the process before another plant is acknowledged`, async (t) => {
+    const path = join(createDirectory(t), 'plants.db')
+    const appender = await startAppender(t, path)
+    await addMany(appender, 10)
+    truncate(`${path}-wal`, bytes)
+    await appender.add('lost')
+    t.equal(await appender.end(), 1)
+    t.match(appender.errors(), /the write-ahead log was cut.*restart/)
+    t.match(appender.errors(), `another program has cut ${path}-wal`)
+    const { store } = await openFile(t, path)
+    t.notOk((await listNames(store)).includes('lost'))
+  })
+
+test('a -wal that another program empties in a checkpoint is no fault', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const appender = await startAppender(t, path)
+  await addMany(appender, 3)
+  const other = new DatabaseSync(path)
+  other.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  t.equal(statSync(`${path}-wal`).size, 0)
+  t.equal(await appender.add('a'), '4')
+  other.close()
+  t.equal(await appender.end(), 0)
+})
+
 const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
 
 test('a store that is closed takes no locks from another one on the same file', {

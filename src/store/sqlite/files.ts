@@ -1,8 +1,14 @@
 // Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
 import { statSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
+import { pragma } from './read-only.ts'
+
+/** Sizes of the header of the `-wal`, and of the header of each page in it (sqlite.org/fileformat2.html#walformat). */
+const logHeaderBytes = 32
+const frameHeaderBytes = 24
 
 export type OpenFiles = ReturnType<typeof noteFiles>
 
@@ -50,4 +56,36 @@ export function noteFiles(path: string, known?: FileId[]) {
   }
 
   return { path, ids, findFault, check }
+}
+
+/** The cause of the error for a `-wal` that was cut. */
+export const cutLog =
+  'the write-ahead log was cut, and the last plants may be lost: restart, or restore a backup'
+
+/**
+ * Makes a function that throws if another program has cut the `-wal`. SQLite would write on behind the end that it knows,
+ * and lose everything in the log when the database is opened again.
+ */
+export function makeLogCheck(db: DatabaseSync, path: string): () => void {
+  const name = `${resolveLinks(path)}-wal`
+  const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
+  // NOOP only counts the pages in the log; -1 while another process is changing it.
+  const count = db.prepare('PRAGMA wal_checkpoint(NOOP)')
+  const isCut = () => {
+    const pages = Number(count.get()?.log)
+    return pages > 0 && lengthOf(name) < logHeaderBytes + pages * frameBytes
+  }
+  return () => {
+    // The first time, another process may have emptied the log after its pages were counted.
+    if (isCut() && isCut()) throw new Error(`another program has cut ${name}`, { cause: cutLog })
+  }
+}
+
+/** The length of a file. For one that cannot be examined `findFault` has a better message. */
+function lengthOf(name: string): number {
+  try {
+    return statSync(name).size
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
 }

@@ -10,6 +10,7 @@ import { writeNote } from '../sql/sql-store.ts'
 import { type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
 import { isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
+import { cutLog, makeLogCheck } from './files.ts'
 import { marginMs, sharedMs, untilFree } from './locks.ts'
 import { named } from './sqlite-dialect.ts'
 
@@ -23,8 +24,10 @@ export type Request = Work & { deadlineMs: number }
 /** The first message of the thread: the open files, see `OpenFiles`, or why there are none. */
 export type Started = { opened: FileId[] } | { refused: string }
 export type Done = Outcome[] | number
-/** `broken`: the database must be reopened; `unsynced`: a sync failed, which ends the process. */
-type Failure = { outcome: FailedOutcome; failed: string; broken: boolean; unsynced: boolean }
+/**
+ * `broken`: the database must be reopened; `loss`: why acknowledged plants may be lost, which ends the process.
+ */
+type Failure = { outcome: FailedOutcome; failed: string; broken: boolean; loss: string | undefined }
 /** Requests are answered in order. */
 export type Answer = { done: Done } | Failure
 
@@ -95,6 +98,7 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
     'INSERT INTO plants VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING',
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
+  const checkLog = makeLogCheck(db, files.path)
 
   function lock(deadlineMs: number): void {
     const waitMs = deadlineMs - marginMs - sharedMs()
@@ -145,12 +149,14 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
     /** Outcome of a failure: unknown from COMMIT on. */
     let outcome: FailedOutcome = 'nothing-added'
     try {
+      checkLog()
       lock(request.deadlineMs)
       files.check()
       const done = 'items' in request ? add(request) : change(request)
       outcome = 'unknown'
       commit.run()
       files.check()
+      checkLog()
       return { done }
     } catch (error) {
       return rollBack(error, outcome)
@@ -158,7 +164,10 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
   }
 }
 
+const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
+
 function describeFailure(error: unknown, outcome: FailedOutcome): Failure {
   const { message, cause = error } = error as Error
-  return { outcome, failed: message, broken: isBroken(error), unsynced: isSyncFailure(cause) }
+  const loss = cause === cutLog ? cutLog : isSyncFailure(cause) ? unsynced : undefined
+  return { outcome, failed: message, broken: isBroken(error), loss }
 }

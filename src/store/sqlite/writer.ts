@@ -61,17 +61,15 @@ function watch(files: OpenFiles, logger: Logger) {
   return {
     note(answer: Answer): void {
       if ('done' in answer) outage.reportRecovery()
-      else if (answer.unsynced) endProcess(logger, `${files.path}: ${answer.failed}`)
+      else if (answer.loss !== undefined) endProcess(logger, answer.loss, `${files.path}: ${answer.failed}`)
       else outage.reportFailure(answer.failed)
     },
     stop: () => clearInterval(checking),
   }
 }
 
-/** Called after a sync that failed: the contents of the disk are unknown, and another sync would not reveal them. */
-function endProcess(logger: Logger, reason: string): never {
-  const message =
-    'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
+/** Called when the contents of the disk are unknown: another sync would not reveal what is lost. */
+function endProcess(logger: Logger, message: string, reason: string): never {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
   process.exit(1)
