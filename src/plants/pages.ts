@@ -6,7 +6,7 @@ import { Plant } from '../../schemas/plant.ts'
 import { type Meter, noMeter } from '../metrics.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { inTime } from '../store/in-time.ts'
+import { readInTime } from '../store/in-time.ts'
 import { type Coding, compress, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
@@ -30,10 +30,11 @@ const fewestBytes = 1024
 const maxReads = 200
 const maxCompressions = 16
 const maxStreams = 100
+const comma = ','.charCodeAt(0)
 
 export type Body = { coding: Coding; bytes: Buffer | Readable }
 /** The JSON array of the plants up to position `reached`. */
-type Part = { array: string; reached: number }
+type Part = { array: Buffer; reached: number }
 
 export class Pages {
   readonly #log: PlantLog
@@ -87,11 +88,10 @@ export class Pages {
     if (range.after === range.last) return Buffer.from('[]')
     this.#misses++
     const read = () => this.#readPart(range, range.after)
-    const part = await inTime(this.#once(this.#reading, range.name, maxReads, read))
+    const part = await this.#once(this.#reading, range.name, maxReads, read)
     if (part.reached < range.last) return part
-    const page = Buffer.from(part.array)
-    this.#kept.set(range.name, page)
-    return page
+    this.#kept.set(range.name, part.array)
+    return part.array
   }
 
   /** Calls `make` once, and shares its result with everyone who asks for the name meanwhile. */
@@ -109,7 +109,8 @@ export class Pages {
     let count = Math.min(range.last - after, fitting(this.#meanBytes))
     for (;;) {
       const reached = after + count
-      const array = await this.#log.read(after, reached, await this.#markAt(reached, range))
+      const mark = reached === range.last ? range.mark : await this.#readMark(reached, range)
+      const array = await readInTime(this.#log.read(after, reached, mark))
       const meanBytes = array.length / count
       if (count >= safePlants) this.#meanBytes = meanBytes
       if (array.length <= pageBytes || count <= safePlants) return { array, reached }
@@ -117,10 +118,9 @@ export class Pages {
     }
   }
 
-  /** The mark of a position within a range, if the log still holds that. */
-  async #markAt(position: number, { last, mark }: Range): Promise<string> {
-    if (position === last) return mark
-    const head = await this.#log.head([position, last])
+  /** Reads the mark of a position within a range, if the log still holds that. */
+  async #readMark(position: number, { last, mark }: Range): Promise<string> {
+    const head = await readInTime(this.#log.head([position, last]))
     const found = head.markOf(position)
     if (found !== undefined && head.markOf(last) === mark) return found
     throw new StoreUnavailable('unread', `the log no longer contains the plants up to ${last}`)
@@ -131,7 +131,6 @@ export class Pages {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
-    // Parts are strings: buffers would pile up outside of the heap, which V8 seldom collects.
     const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
     // An error of one stream destroys the other with it.
@@ -139,12 +138,12 @@ export class Pages {
     return { coding, bytes }
   }
 
-  async *#parts(range: Range, first: Part): AsyncGenerator<string, void> {
-    for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
+  async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
+    for (let part = first; ; part = await this.#readPart(range, part.reached)) {
       const isLast = part.reached === range.last
       // The brackets between two parts become a comma.
-      const items = isLast ? part.array.slice(1) : part.array.slice(1, -1)
-      yield (part === first ? '[' : ',') + items
+      if (part !== first) part.array[0] = comma
+      yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return
       // Each part takes a turn of the event loop, because a store may read without yielding.
       await new Promise(setImmediate)

@@ -89,10 +89,10 @@ export interface PlantLog {
    */
   head(positions?: readonly number[]): Head | Promise<Head>
   /**
-   * Reads the JSON array of the items at positions `after` + 1 to `last`. Rejects with StoreUnavailable (`unread`) unless
+   * Reads the JSON array of the items at positions `after` + 1 to `last`, in UTF-8, into a new buffer. Rejects with StoreUnavailable (`unread`) unless
    * the log holds all of them and row `last` has this mark.
    */
-  read(after: number, last: number, mark: string): string | Promise<string>
+  read(after: number, last: number, mark: string): Buffer | Promise<Buffer>
 }
 
 /** A token. Only the SHA-256 of its text is stored, in hex. Times are milliseconds since 1970. */

@@ -4,6 +4,11 @@ import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 /** Time within which the store answers, or the request fails. */
 export const storeLimitMs = 4500
 
+/** What a store gave: at once, or in time. */
+export function readInTime<T>(read: T | Promise<T>): T | Promise<T> {
+  return read instanceof Promise ? inTime(read) : read
+}
+
 /** Settles as `work` does; rejects with StoreUnavailable and this outcome when it takes longer than the store may. */
 export function inTime<T>(
   work: Promise<T>,

@@ -69,7 +69,7 @@ function makeLog(path: string): Store['log'] {
       const items = load(path)
         .plants.slice(after, last)
         .map(({ item }) => item)
-      return `[${items}]`
+      return Buffer.from(`[${items}]`)
     },
   }
 }

@@ -61,13 +61,13 @@ export class MemoryLog implements PlantLog {
     return head
   }
 
-  async read(after: number, last: number, mark: string): Promise<string> {
+  async read(after: number, last: number, mark: string): Promise<Buffer> {
     await this.#step('read: asked for')
     if (last > 0 ? this.rows[last - 1]?.mark !== mark : mark !== '')
       throw new StoreUnavailable('unread', 'the log was cut')
     const items = this.entries.slice(after, last).map(({ item }) => item)
     await this.#step('read: on its way')
-    return `[${items.join()}]`
+    return Buffer.from(`[${items.join()}]`)
   }
 
   /** Loses all rows after `position`. Returns what was lost. */

@@ -47,10 +47,10 @@ const page = {
 type Page = { text: string; count: number; mark: string }
 
 /** Reads a range. Rejects with StoreUnavailable unless the log of this server holds all of it, with this last mark. */
-export async function readPage(session: Session, after: number, last: number, mark: string): Promise<string> {
+export async function readPage(session: Session, after: number, last: number, mark: string): Promise<Buffer> {
   const { rows } = await session.query<Page>({ ...page, values: [after, last] })
   const { text, count, mark: found } = rows[0] as Page
-  if (count === last - after && found === mark) return text
+  if (count === last - after && found === mark) return Buffer.from(text)
   const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
   throw new StoreUnavailable('unread', `${session.server} does not hold ${missing}`)
 }

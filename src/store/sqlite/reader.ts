@@ -7,9 +7,11 @@ import { named } from './sqlite-dialect.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
 const markQuery = 'SELECT mark FROM plants WHERE position = ?'
-/** Query for a page. A range of a primary key is read, and so joined, in its order. */
+/**
+ * Query for a page, as bytes, which need no decoding. A range of a primary key is read, and so joined, in its order.
+ */
 const pageQuery = `
-  SELECT '[' || coalesce(group_concat(item, ','), '') || ']', count(*),
+  SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*),
     coalesce((SELECT mark FROM plants WHERE position = ?2), '')
   FROM plants WHERE position > ?1 AND position <= ?2`
 /** The most marks that are kept with a head. */
@@ -21,12 +23,12 @@ export function makeReader(db: DatabaseSync) {
   const readPage = db.prepare(pageQuery)
   readPage.setReturnArrays(true)
 
-  function read(after: number, last: number, mark: string): string {
-    const row = readPage.get(after, last) as unknown as [string, number, string]
+  function read(after: number, last: number, mark: string): Buffer {
+    const row = readPage.get(after, last) as unknown as [Uint8Array<ArrayBuffer>, number, string]
     const [array, count, found] = row
     if (count !== last - after || found !== mark)
       throw new Error(`the log does not hold plants ${after + 1} to ${last} with the mark ${mark}`)
-    return array
+    return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
   }
 
   return {
