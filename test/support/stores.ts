@@ -61,7 +61,7 @@ const pauseMs = 20
 export async function recovered(store: Store): Promise<void> {
   const endMs = performance.now() + patienceMs
   for (;;) {
-    const fault = await store.ready().then(
+    const fault = await store.log.append([]).then(
       () => undefined,
       (error: Error) => error,
     )

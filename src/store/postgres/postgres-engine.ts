@@ -51,10 +51,6 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     log,
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    async ready() {
-      // The lock of an empty batch makes its COMMIT wait for the standbys.
-      await Promise.all([append([]), log.head()])
-    },
     async close() {
       await idle()
       servers.close()
@@ -105,8 +101,6 @@ export function findPlainHosts(urls: string[]): string[] {
 }
 
 const postgresDialect: Dialect = {
-  join: (text, separator) => `string_agg(${text}, ${separator} ORDER BY position)`,
-  blob: (text) => text,
   schemaFaults: `
     SELECT column1 || ' is missing from the schema' AS detail
     FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards

@@ -16,10 +16,6 @@ export type SqlStore = Store & { readonly sql: Sql }
 
 /** The differences between the engines. */
 export type Dialect = {
-  /** Makes the expression that joins texts of plants in the order of the log. */
-  join(text: string, separator: string): string
-  /** Makes the expression for such a text as it is stored, which may be invalid UTF-8. */
-  blob(text: string): string
   /** The query for missing parts of the schema: those that keep the log append-only and its ids unique. */
   readonly schemaFaults: string
   /** The query of the database's own check, whose only row is `ok` if there is no fault. */

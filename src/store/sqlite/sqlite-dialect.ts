@@ -4,10 +4,6 @@ import type { Dialect, Value } from '../sql/sql.ts'
 const members = ['position', 'id', 'item', 'mark', 'checksum'].map((name) => `value ->> '${name}'`)
 
 export const sqliteDialect: Dialect = {
-  // A range of the primary key is read, and so joined, in its order; an explicit order would be sorted.
-  join: (text, separator) => `group_concat(${text}, ${separator})`,
-  // Blobs are not decoded.
-  blob: (text) => `CAST(${text} AS BLOB)`,
   schemaFaults: `
     SELECT column1 || ' is missing from the schema' AS detail
     FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))

@@ -11,7 +11,6 @@ import type { Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { identify, makeDirectory, resolveLinks } from './file-system.ts'
 import { findService } from './find-service.ts'
-import { lockMs } from './locks.ts'
 import { sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
@@ -63,10 +62,6 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
     ...makeSqlStore({ select, execute }, sqliteDialect),
-    // An empty batch needs all that any batch needs: the files, the lock and the thread.
-    async ready() {
-      await append([], { deadlineMs: performance.now() + lockMs })
-    },
     status: async () => readStatus(path),
     async close() {
       // Close the reader first: when the writer closes last, SQLite checkpoints the write-ahead log.
