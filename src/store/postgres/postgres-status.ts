@@ -54,11 +54,6 @@ async function findService(select: Sql['select'], role: ClusterStatus['role']): 
   return { running: isUnknown ? null : clients.length > 0, by }
 }
 
-/** Describes a loss for operators. `seen`: the last position that was in the log before; `now`: that of the log now. */
-export function describeLoss({ seen, now }: { seen: number; now: number }): string {
-  return `the database has lost plants: plant ${seen} is missing or different, and the log now ends at ${now}`
-}
-
 /** Describes a setting for operators. */
 export function describeUnsafe(name: string): string {
   return `${name} is off on the database server: ${consequences[name as keyof typeof consequences]}`

@@ -100,8 +100,7 @@ export class Servers {
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
       if (this.isReading) return session
-      if (this.#pauseMs > 0) await session.endBarriers()
-      await session.passBarrier()
+      await session.passBarrier(this.#pauseMs > 0)
       return session
     } catch (error) {
       throw failureOf(session.server, error as Error)

@@ -64,7 +64,11 @@ export class Session {
       })
   }
 
-  async #connect(): Promise<void> {
+  /**
+   * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
+   * server ends statements that take longer; 0: it ends none.
+   */
+  async open(access: Access, timeoutMs: number): Promise<void> {
     await this.#client.connect().catch((error) => {
       // Otherwise the session was ended, as its password would not be bound.
       if (!this.#isBindingRequired || this.#isBound !== false) throw error
@@ -74,14 +78,6 @@ export class Session {
         'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf',
       )
     await refuseSharedSessions(this.#client, this.#options)
-  }
-
-  /**
-   * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
-   * server ends statements that take longer; 0: it ends none.
-   */
-  async open(access: Access, timeoutMs: number): Promise<void> {
-    await this.#connect()
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     this.origin = `${timeline}/${place}`
@@ -119,17 +115,12 @@ export class Session {
   /**
    * Commits a message in the write-ahead log. Once that is on the standbys, so is everything before it: after a restart
    * a primary may show plants that are on no standby. While the standbys do not answer, this is never complete.
+   * `endOthers`: first end barriers that their clients have given up, because no time-out of the server ends a wait for
+   * standbys. Ending the wait of a batch instead would show its plants.
    */
-  async passBarrier(): Promise<void> {
+  async passBarrier(endOthers: boolean): Promise<void> {
+    if (endOthers) await this.query(endBarriers)
     await this.commit([{ text: barrier }])
-  }
-
-  /**
-   * Ends barriers that their clients have given up, because no time-out of the server ends a wait for standbys. Ending
-   * the wait of a batch instead would show its plants.
-   */
-  async endBarriers(): Promise<void> {
-    await this.query(endBarriers)
   }
 
   destroy(): void {

@@ -34,7 +34,8 @@ export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string)
     },
     async put(plants) {
       const before = (plants[0] as StoredPlant).position - 1
-      if ((await execute(dialect.putPlants, [JSON.stringify(plants), before])) !== plants.length)
+      const text = `${put} FROM ${dialect.elements}($1) WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`
+      if ((await execute(text, [JSON.stringify(plants), before])) !== plants.length)
         throw new StoreUnavailable('nothing-added', `the log does not end at ${before}`)
     },
   }
@@ -79,3 +80,8 @@ function readReport(row: Record<string, Value>): Damage[] {
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
+
+/** Adds the plants of a JSON array as they are. */
+const put = `
+  INSERT INTO plants SELECT CAST(value ->> 'position' AS BIGINT), CAST(value ->> 'id' AS BIGINT), value ->> 'item',
+    value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)`

@@ -20,6 +20,6 @@ export type Dialect = {
   readonly schemaFaults: string
   /** The query of the database's own check, whose only row is `ok` if there is no fault. */
   readonly integrity?: string
-  /** The statement that adds the plants of the JSON array $1 as they are, if the last position is $2. */
-  readonly putPlants: string
+  /** The function that makes a row `value` of each element of a JSON array. */
+  readonly elements: string
 }
