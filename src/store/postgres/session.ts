@@ -23,6 +23,9 @@ export function refuseAlone(isBacked: boolean): void {
   )
 }
 
+const unbound =
+  'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf'
+
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
@@ -31,8 +34,8 @@ export class Session {
   readonly #isBindingRequired: boolean
   /** Identifies the history that the server writes, the database, and the server's last start. */
   origin = ''
-  /** Whether the server asked for a password that is bound to the TLS connection; undefined: it asked for none. */
-  #isBound: boolean | undefined
+  /** True if the server asked for a password that is bound to the TLS connection. */
+  #isBound = false
   #warning: string | undefined
   #firstError: unknown
 
@@ -60,7 +63,8 @@ export class Session {
     for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
       this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
         this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
-        if (isBindingRequired && !this.#isBound) this.destroy()
+        if (isBindingRequired && !this.#isBound)
+          this.#client.connection.stream.destroy(new StoreRefused(unbound))
       })
   }
 
@@ -69,14 +73,9 @@ export class Session {
    * server ends statements that take longer; 0: it ends none.
    */
   async open(access: Access, timeoutMs: number): Promise<void> {
-    await this.#client.connect().catch((error) => {
-      // Otherwise the session was ended, as its password would not be bound.
-      if (!this.#isBindingRequired || this.#isBound !== false) throw error
-    })
-    if (this.#isBindingRequired && !this.#isBound)
-      throw new StoreRefused(
-        'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf',
-      )
+    await this.#client.connect()
+    // A server may also have asked for no password.
+    if (this.#isBindingRequired && !this.#isBound) throw new StoreRefused(unbound)
     await refuseSharedSessions(this.#client, this.#options)
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared

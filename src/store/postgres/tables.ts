@@ -72,9 +72,8 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
   const id = randomBytes(16).toString('base64url')
-  const rows = `('${schemaKey}', '${version}'), ('store', '${id}')`
   for (const { postgres } of steps) await session.query(postgres)
-  await session.query(`INSERT INTO meta VALUES ${rows}`)
+  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')`)
   return id
 }
 

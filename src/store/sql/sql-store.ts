@@ -56,9 +56,8 @@ const doubles = `
 
 function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Store['checks'] {
   const find = (text: string) => async () => (await select(text)) as Damage[]
-  const own = integrity && (async () => (await select(integrity)).flatMap((row) => readReport(row)))
   return {
-    ...(own && { 'the file': own }),
+    ...(integrity && { 'the file': async () => (await select(integrity)).flatMap(readReport) }),
     'the schema': find(schemaFaults),
     'the beginning of the log': find(early),
     'the ids': find(doubles),
