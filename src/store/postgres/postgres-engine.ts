@@ -8,7 +8,7 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
-import { isLocal, readUrl, splitHosts } from './hosts.ts'
+import { localHost, readUrl, splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
 import { describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
 import { makeLook, readPage } from './reader.ts'
@@ -88,7 +88,7 @@ function makeRead(servers: Servers): PlantLog['read'] {
 export function findPlainHosts(urls: string[]): string[] {
   return urls
     .map((url) => new pg.Client(readUrl(url).options))
-    .filter(({ host, ssl }) => !isLocal(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
+    .filter(({ host, ssl }) => !localHost.test(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
     .map(({ host, port }) => `${host}:${port}`)
 }
 

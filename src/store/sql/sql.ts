@@ -1,4 +1,5 @@
-// The SQL that both engines understand: queries with parameters $1, $2, …, and integers within ±(2^53−1).
+// The SQL that both engines understand: queries with parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within
+// ±(2^53−1).
 import type { Store } from '../engine.ts'
 
 export type Value = string | number | null

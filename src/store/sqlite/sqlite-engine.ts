@@ -7,14 +7,13 @@ import { setTimeout } from 'node:timers/promises'
 import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
-import type { Sql, SqlStore } from '../sql/sql.ts'
+import type { Dialect, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { identify, makeDirectory, resolveLinks } from './file-system.ts'
 import { findService } from './find-service.ts'
 import { sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
-import { named, sqliteDialect } from './sqlite-dialect.ts'
 import { startWriter, type Writer } from './writer.ts'
 
 /** Time that a read waits for a lock, which is held during recovery only. It blocks the event loop. */
@@ -56,7 +55,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
   }
   const execute: Sql['execute'] = async (text, values = []) =>
-    (await send({ text, values: named(values) }, performance.now() + storeLimitMs)) as number
+    (await send({ text, values }, performance.now() + storeLimitMs)) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")
   return {
     id: String(row?.value),
@@ -81,4 +80,13 @@ function readStatus(path: string): EngineStatus {
     service: findService(target),
     cluster: null,
   }
+}
+
+const sqliteDialect: Dialect = {
+  schemaFaults: `
+    SELECT column1 || ' is missing from the schema' AS detail
+    FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
+    WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
+  integrity: 'PRAGMA integrity_check(10)',
+  elements: 'json_each',
 }
