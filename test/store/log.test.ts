@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
-import * as stores from '../../src/store/engines.ts'
+import { engineOf } from '../../src/store/engines.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
@@ -15,7 +15,7 @@ import './ndjson-engine.ts'
 const logger = pino({ level: 'silent' })
 const starts = isFull ? 20 : 3
 
-const openStore = (url: string) => stores.openStore(url, { logger, mode: 'write', create: true })
+const openStore = (url: string) => engineOf(url).open(url, { logger, mode: 'write', create: true })
 
 async function open(t: Test, url: string): Promise<Store> {
   const store = await openStore(url)
@@ -322,12 +322,12 @@ for (const engine of everyEngine) {
     t.test('opened to read, shows what others add, and changes nothing', async (t) => {
       const url = await engine.createDatabase(t)
       const options = { logger, mode: 'read' } as const
-      await t.rejects(stores.openStore(url, options), {
+      await t.rejects(engineOf(url).open(url, options), {
         message: /there is no file|does not contain a plant store/,
       })
       const store = await open(t, url)
       await store.log.append([entry('{"name":"a"}', 1)])
-      const reader = await stores.openStore(url, options)
+      const reader = await engineOf(url).open(url, options)
       t.teardown(() => reader.close())
       t.equal(reader.id, store.id)
       t.equal(await readText(reader, 0, 9), '{"name":"a"}')

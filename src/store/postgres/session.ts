@@ -40,12 +40,12 @@ export class Session {
   #firstError: unknown
 
   /** `name`: for pg_stat_activity, where `status` finds it. `closing` ends the session in any state. */
-  constructor(url: string, name: string, closing?: AbortSignal) {
+  constructor(url: string, name: string, closing: AbortSignal) {
     const { options, isBindingRequired } = readUrl(url)
     this.#isBindingRequired = isBindingRequired
     this.#options = options
     this.#client = new pg.Client({ ...options, application_name: name, pipeline: true, keepAlive: true })
-    if (closing) addAbortSignal(closing, this.#client.connection.stream)
+    addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
