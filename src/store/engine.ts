@@ -38,7 +38,7 @@ export interface Store {
   readonly tokens: TokenTable
   /** Reads the notes whose keys begin with a prefix: texts by key, for how much of each input an import has added. */
   notes(prefix: string): Promise<Map<string, string>>
-  /** Reads the first plants after a position up to another one, as they are stored. */
+  /** Reads the first plants at positions `after` + 1 to `last`, as they are stored: at most `most`. */
   plants(after: number, last: number, most: number): Promise<StoredPlant[]>
   /** Finds the items of the plants with these ids. */
   find(ids: number[]): Promise<Map<number, string>>
@@ -47,7 +47,7 @@ export interface Store {
   readonly checks: Record<string, () => Promise<Damage[]>>
   /** Takes over the id of another store, to copy it; false if this one has another id and holds plants or tokens. */
   adopt(id: string): Promise<boolean>
-  /** Adds rows of another store after the head as they are, marks included, durably and in one transaction; at least one. */
+  /** Adds one or more rows of another store after the head as they are, marks included, durably and in one transaction. */
   put(plants: StoredPlant[]): Promise<void>
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
@@ -76,8 +76,8 @@ export interface PlantLog {
    * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per entry.
    * `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now): the engine gives up then. `note`: changed in
    * the same transaction, also if nothing is added; the batch fails with `nothing-added` unless its value was `before`.
-   * An empty batch succeeds only if the store is writable now.
-   * Rejects with StoreUnavailable: `nothing-added` if that is certain, `unknown` otherwise.
+   * An empty batch succeeds only if the store is writable now. Rejects with StoreUnavailable: `nothing-added` if that is
+   * certain, `unknown` otherwise.
    */
   append(entries: Entry[], options?: { deadlineMs?: number; note?: NoteChange }): Promise<Outcome[]>
   /**

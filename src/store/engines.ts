@@ -30,11 +30,7 @@ export function engineOf(url: string): Engine {
 }
 
 /** Opens the store at a URL for the duration of `work`. */
-export async function withStore<T>(
-  url: string,
-  options: OpenOptions,
-  work: (store: Store) => Promise<T>,
-): Promise<T> {
+export async function withStore<T>(url: string, options: OpenOptions, work: (store: Store) => Promise<T>) {
   const store = await engineOf(url).open(url, options)
   try {
     return await work(store)

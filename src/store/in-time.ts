@@ -5,11 +5,7 @@ import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 export const storeLimitMs = 4500
 
 /** Settles as `work` does; rejects with StoreUnavailable and this outcome when it takes longer than the store may. */
-export function inTime<T>(
-  work: Promise<T>,
-  limitMs = storeLimitMs,
-  outcome: FailedOutcome = 'unread',
-): Promise<T> {
+export function inTime<T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') {
   return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
 }
 

@@ -53,10 +53,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     log: { append, head, read: makeRead(servers) },
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    async close() {
-      await idle()
-      servers.close()
-    },
+    close: () => idle().then(() => servers.close()),
   }
 }
 
