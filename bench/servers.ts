@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pino from 'pino'
-import { openStore } from '../src/store/engines.ts'
+import { engineOf } from '../src/store/engines.ts'
 import { findPorts, PostgresServer } from '../test/support/postgres.ts'
 import { makePlant } from './generate.ts'
 import { runCommand, type Server, startServer } from './processes.ts'
@@ -29,7 +29,11 @@ export type Engine = 'SQLite' | 'PostgreSQL'
 /** Makes a database with some plants. Resolves to its URL. */
 export async function makeStore(engine: Engine, plants: number): Promise<string> {
   const url = engine === 'SQLite' ? pathToFileURL(newFile('plants.db')).href : await createDatabase()
-  const store = await openStore(url, { logger: pino({ level: 'error' }), mode: 'write', create: true })
+  const store = await engineOf(url).open(url, {
+    logger: pino({ level: 'error' }),
+    mode: 'write',
+    create: true,
+  })
   for (let from = 0; from < plants; from += batchPlants)
     await store.log.append(Array.from({ length: batchPlants }, (_, n) => makeEntry(from + n)))
   await store.close()

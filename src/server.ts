@@ -12,7 +12,7 @@ import { type Meter, noMeter } from './metrics.ts'
 import { explainListen, maskUrl } from './setting-values.ts'
 import type { Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
-import { engineOf, openStore } from './store/engines.ts'
+import { engineOf } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
 import { Tokens } from './tokens/tokens.ts'
@@ -105,7 +105,7 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
   const gone = 'How often the database lost plants that this process had seen.'
   meter.counter('plant_store_losses_total', gone, () => losses)
-  const store = await openStore(databaseUrl, {
+  const store = await engineOf(databaseUrl).open(databaseUrl, {
     logger,
     mode: 'serve',
     create: true,

@@ -1,11 +1,10 @@
 // Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
 // crash leaves at most the temporary file, whose name ends in .partial.
 import { randomUUID } from 'node:crypto'
-import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import {
   giveToOwner,
-  identify,
   isSameFile,
   resolveLinks,
   syncDirectoryOf,
@@ -61,7 +60,7 @@ export function checkTarget(path: string, { replace, source }: NewFileOptions): 
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
-  if (source !== undefined && isSameFile(identify(source), found))
+  if (source !== undefined && isSameFile(statSync(source, { throwIfNoEntry: false }), found))
     throw new CommandError(`${path} is the database itself`)
   // SQLite would replay them into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)

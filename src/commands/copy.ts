@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { nameDatabase, readUrl, wholeNumber } from '../cli/options.ts'
-import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
+import type { Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 
@@ -71,18 +71,16 @@ function explain(error: unknown): never {
  * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
  */
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
-  const { copy } = target
-  if (copy === undefined) throw new CommandError('--to is of an engine that nothing can be copied to')
-  if (!(await copy.adopt(source.id)))
+  if (!(await target.adopt(source.id)))
     throw new CommandError(
       '--to holds plants or tokens that are not of --from: a copy needs an empty database',
     )
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
-  const copied = await copyPlants(source, target, { ...options, copy })
+  const copied = await copyPlants(source, target, options)
   const tokens = await source.tokens.all()
-  for (const token of tokens) await copy.putToken(token)
+  for (const token of tokens) await target.tokens.put(token)
   return { ...copied, tokens: tokens.length }
 }
 
@@ -90,8 +88,8 @@ async function copyStore(source: Store, target: Store, options: CopyOptions) {
  * Adds the plants that the target lacks until the source has nothing new, then the notes. All plants are compared, also
  * those of an earlier copy. `plants` and `checksum` (SHA-256 over a line per plant) are of the whole log.
  */
-async function copyPlants(source: Store, target: Store, options: CopyOptions & { copy: CopyTarget }) {
-  const { batch, onProgress, signal, copy } = options
+async function copyPlants(source: Store, target: Store, options: CopyOptions) {
+  const { batch, onProgress, signal } = options
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
   const { position: held } = await target.log.head()
@@ -100,22 +98,22 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
   let [done, added] = [0, 0]
   for (;;) {
     signal.throwIfAborted()
-    const plants = await source.plants(behind(done), batch)
+    const plants = await source.plants(done, end, batch)
     // The target must have no plants after the last batch, so one more is read.
-    const present = await target.plants(behind(done), plants.length || 1)
+    const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))
     done += present.length
     const missing = plants.slice(present.length)
     if (missing.length > 0) {
-      await copy.put(missing)
-      checksum.update(compare(await target.plants(behind(done), missing.length), missing, done))
+      await target.put(missing)
+      checksum.update(compare(await target.plants(done, end, missing.length), missing, done))
       done += missing.length
       added += missing.length
     }
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
     // Notes that were read before the head moved describe only plants that have been copied.
-    const notes = await source.notes.read(notePrefix)
+    const notes = await source.notes(notePrefix)
     if ((await source.log.head()).position > done) continue
     await copyNotes(notes, target)
     return { plants: done, added, checksum: checksum.digest('hex') }
@@ -124,7 +122,8 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
 
 /** The notes of imports. */
 const notePrefix = 'import'
-const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
+/** The last position that a log may have. */
+const end = Number.MAX_SAFE_INTEGER
 
 /** Compares the plants after `after`, and returns their lines. Throws CommandError when they differ. */
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
@@ -141,7 +140,8 @@ export function lineOf({ position, id, mark, item }: StoredPlant): string {
 }
 
 async function copyNotes(notes: Map<string, string>, target: Store): Promise<void> {
-  const held = await target.notes.read(notePrefix)
+  const held = await target.notes(notePrefix)
   for (const [key, value] of notes)
-    if (value !== held.get(key)) await target.notes.change({ key, value, before: held.get(key) ?? '' })
+    if (value !== held.get(key))
+      await target.log.append([], { note: { key, value, before: held.get(key) ?? '' } })
 }

@@ -123,7 +123,7 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
     let entries: LogEntry[] = []
     try {
       // Positions may be missing.
-      entries = await store.plants({ after, last: end }, pagePlants)
+      entries = await store.plants(after, end, pagePlants)
       after = entries.length < pagePlants ? end : (entries.at(-1) as LogEntry).position
     } catch (error) {
       await explainUnread(store, error)
@@ -137,7 +137,7 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
 
 async function readPlant(store: Store, position: number): Promise<LogEntry[]> {
   try {
-    return await store.plants({ after: position - 1, last: position }, 1)
+    return await store.plants(position - 1, position, 1)
   } catch (error) {
     return [{ position, reason: (error as Error).message }]
   }

@@ -66,7 +66,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     address: app.server.address() as AddressInfo,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
-      isWritable = within(readyMs, () => store.ready().then((): true => true))
+      isWritable = within(readyMs, () => checkWritable(store))
       if (state === 'starting') state = 'serving'
       showStore(store, meter, engine.path === undefined)
     },
@@ -80,6 +80,12 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
 
 function answer(reply: FastifyReply, reason: string | undefined) {
   return reason ? reply.code(503).send({ status: 'unready', reason }) : { status: 'ready' }
+}
+
+/** An empty batch needs all that any batch needs: the file, the lock, the standbys. A head needs them, too. */
+async function checkWritable({ log }: Store): Promise<true> {
+  await Promise.all([log.append([]), log.head()])
+  return true
 }
 
 /**

@@ -36,23 +36,19 @@ export interface Store {
   readonly id: string
   readonly log: PlantLog
   readonly tokens: TokenTable
-  readonly notes: Notes
-  /** Reads the first plants of a range, as they are stored. */
-  plants(range: Positions, most: number): Promise<StoredPlant[]>
-  /**
-   * Joins the items of a range in the order of the log, with the ids as last members or without. Resolves to their
-   * number, and to the text in UTF-8, byte for byte as it is stored.
-   */
-  join(range: Positions, separator: string, withId?: boolean): Promise<{ count: number; text: Buffer }>
+  /** Reads the notes whose keys begin with a prefix: texts by key, for how much of each input an import has added. */
+  notes(prefix: string): Promise<Map<string, string>>
+  /** Reads the first plants at positions `after` + 1 to `last`, as they are stored: at most `most`. */
+  plants(after: number, last: number, most: number): Promise<StoredPlant[]>
   /** Finds the items of the plants with these ids. */
   find(ids: number[]): Promise<Map<number, string>>
-  /** Resolves when the store is writable now. */
-  ready(): Promise<void>
   status(): Promise<EngineStatus>
   /** Checks of the database and its schema, by the name of the part that is checked. */
   readonly checks: Record<string, () => Promise<Damage[]>>
-  /** Writes rows and tokens of another store, for `copy`. Absent: `copy --to` is refused. */
-  readonly copy?: CopyTarget
+  /** Takes over the id of another store, to copy it; false if this one has another id and holds plants or tokens. */
+  adopt(id: string): Promise<boolean>
+  /** Adds one or more rows of another store after the head as they are, marks included, durably and in one transaction. */
+  put(plants: StoredPlant[]): Promise<void>
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }
@@ -80,7 +76,8 @@ export interface PlantLog {
    * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per entry.
    * `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now): the engine gives up then. `note`: changed in
    * the same transaction, also if nothing is added; the batch fails with `nothing-added` unless its value was `before`.
-   * Rejects with StoreUnavailable: `nothing-added` if that is certain, `unknown` otherwise.
+   * An empty batch succeeds only if the store is writable now. Rejects with StoreUnavailable: `nothing-added` if that is
+   * certain, `unknown` otherwise.
    */
   append(entries: Entry[], options?: { deadlineMs?: number; note?: NoteChange }): Promise<Outcome[]>
   /**
@@ -110,12 +107,8 @@ export type Token = {
 /** Each change is one step, on stable storage when it resolves. A token is valid until it is revoked or expires. */
 export interface TokenTable {
   find(id: string): Promise<Token | undefined>
-  /** Finds the tokens with a name, valid or not, in the order in which they were created. */
-  named(name: string): Promise<Token[]>
   /** Reads all tokens in the order in which they were created. */
   all(): Promise<Token[]>
-  /** Counts all tokens, and those that are valid at a time. */
-  count(at: number): Promise<{ all: number; valid: number }>
   /** Adds a token; false if its id exists, or its name is that of a token that is valid when this one is created. */
   add(token: Token): Promise<boolean>
   /**
@@ -127,21 +120,12 @@ export interface TokenTable {
   revoke(id: string, at: number): Promise<boolean>
   /** Notes the use of a token, unless one after `since` is noted. */
   touch(id: string, at: number, since: number): Promise<void>
+  /** Adds a token of another store, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
+  put(token: Token): Promise<void>
 }
 
-/** The change of a note from the value `before` to `value`; empty: there is none, or will be none. */
+/** The change of a note from the value `before` (empty: there is none) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }
-
-/** Texts by key: how much of each input an import has added. */
-export interface Notes {
-  /** Reads the notes whose keys begin with a prefix. */
-  read(prefix: string): Promise<Map<string, string>>
-  /** Changes a note durably; false if its value is not `before`. */
-  change(change: NoteChange): Promise<boolean>
-}
-
-/** The positions `after` + 1 to `last`. */
-export type Positions = { after: number; last: number }
 
 /** A plant as it is stored; `checksum`: CRC-32, see `sql/checksum.ts`; `mark`: of the commit that added it. */
 export type StoredPlant = {
@@ -150,15 +134,6 @@ export type StoredPlant = {
   item: string
   mark: string
   checksum: number
-}
-
-export interface CopyTarget {
-  /** Takes over the id of another store; false if this one has another id and holds plants or tokens. */
-  adopt(id: string): Promise<boolean>
-  /** Adds rows after the head as they are, marks included, durably and in one transaction. */
-  put(plants: StoredPlant[]): Promise<void>
-  /** Adds a token, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
-  putToken(token: Token): Promise<void>
 }
 
 /** A fault of a store. `position`: of the plant with the fault; absent for a fault of the whole store. */

@@ -29,18 +29,9 @@ export function engineOf(url: string): Engine {
   throw new StoreRefused('unsupported database URL scheme')
 }
 
-/** Opens the store at a URL. Rejects with StoreRefused. */
-export async function openStore(url: string, options: OpenOptions): Promise<Store> {
-  return engineOf(url).open(url, options)
-}
-
 /** Opens the store at a URL for the duration of `work`. */
-export async function withStore<T>(
-  url: string,
-  options: OpenOptions,
-  work: (store: Store) => Promise<T>,
-): Promise<T> {
-  const store = await openStore(url, options)
+export async function withStore<T>(url: string, options: OpenOptions, work: (store: Store) => Promise<T>) {
+  const store = await engineOf(url).open(url, options)
   try {
     return await work(store)
   } finally {

@@ -12,15 +12,11 @@ export class StoreUnavailable extends Error {
   /** True if the store has logged the failure itself. */
   readonly isLogged: boolean
 
-  constructor(
-    outcome: FailedOutcome,
-    message: string,
-    { isLogged = false, ...options }: ErrorOptions & { isLogged?: boolean } = {},
-  ) {
+  constructor(outcome: FailedOutcome, message: string, options?: ErrorOptions & { isLogged?: boolean }) {
     super(message, options)
     this.name = 'StoreUnavailable'
     this.outcome = outcome
-    this.isLogged = isLogged
+    this.isLogged = options?.isLogged ?? false
   }
 }
 
@@ -29,11 +25,8 @@ export class StoreRefused extends Error {
   /** True if it does not exist; the message then says where it was looked for. */
   readonly isMissing: boolean
 
-  constructor(
-    message: string,
-    { isMissing = false, ...options }: ErrorOptions & { isMissing?: boolean } = {},
-  ) {
+  constructor(message: string, options?: ErrorOptions & { isMissing?: boolean }) {
     super(message, options)
-    this.isMissing = isMissing
+    this.isMissing = options?.isMissing ?? false
   }
 }

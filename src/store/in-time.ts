@@ -10,11 +10,7 @@ export function readInTime<T>(read: T | Promise<T>): T | Promise<T> {
 }
 
 /** Settles as `work` does; rejects with StoreUnavailable and this outcome when it takes longer than the store may. */
-export function inTime<T>(
-  work: Promise<T>,
-  limitMs = storeLimitMs,
-  outcome: FailedOutcome = 'unread',
-): Promise<T> {
+export function inTime<T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') {
   return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
 }
 

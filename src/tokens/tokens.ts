@@ -35,7 +35,7 @@ export class Tokens {
 
   /** Issues the token `first`; undefined if the store has ever had a token. `keep` gets it before it becomes valid. */
   async createFirst(keep: (token: string) => void = () => {}): Promise<string | undefined> {
-    if ((await this.#table.count(0)).all > 0) return undefined
+    if ((await this.#table.all()).length > 0) return undefined
     const { id, token } = makeToken(firstTokenId)
     keep(token)
     return (await this.#add(id, token, { name: 'first' })) ? token : undefined
@@ -56,7 +56,8 @@ export class Tokens {
     const { id, token } = makeToken()
     // A rotation has shortened the lifetime of this token, so that of its latest successor counts, even if that is
     // revoked.
-    const latest = (await this.#table.named(name)).findLast((one) => one.createdAt >= createdAt) as Token
+    const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
+    const latest = (await this.#table.all()).findLast(isSuccessor) as Token
     const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt
     const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
     // The successor must be newer, even if the clock was set back.
@@ -72,16 +73,13 @@ export class Tokens {
 
   /** Finds the valid tokens with a name, and the token with that id. */
   async findNamed(text: string): Promise<Token[]> {
-    const now = this.#now()
-    const [own, named] = await Promise.all([this.#table.find(text), this.#table.named(text)])
-    const isValid = ({ id, revokedAt, expiresAt }: Token) =>
-      id !== text && revokedAt === null && (expiresAt === null || expiresAt > now)
-    return [...(own ? [own] : []), ...named.filter(isValid)]
+    const isValid = isValidAt(this.#now())
+    return (await this.#table.all()).filter((one) => one.id === text || (one.name === text && isValid(one)))
   }
 
   /** Number of tokens that are neither revoked nor expired. */
   async countValid(): Promise<number> {
-    return (await this.#table.count(this.#now())).valid
+    return (await this.#table.all()).filter(isValidAt(this.#now())).length
   }
 
   /** Revokes a token; false when it does not exist or is already revoked. */
@@ -94,4 +92,8 @@ export class Tokens {
     const now = this.#now()
     return this.#table.touch(id, now, now - touchMs)
   }
+}
+
+function isValidAt(nowMs: number) {
+  return ({ revokedAt, expiresAt }: Token) => revokedAt === null && (expiresAt === null || expiresAt > nowMs)
 }

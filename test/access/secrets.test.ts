@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore as openUrl } from '../../src/store/engines.ts'
+import { engineOf } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
@@ -46,7 +46,7 @@ test('copy and verify take a password from the environment or a file, where ps s
   const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
   const before = sockets()
   await t.rejects(
-    openUrl(to, { mode: 'read', logger: pino({ level: 'silent' }) }),
+    engineOf(to).open(to, { mode: 'read', logger: pino({ level: 'silent' }) }),
     { message: /password/ },
     'without a password nothing is opened',
   )

@@ -40,7 +40,7 @@ for (const [middleEngine, lastEngine] of [
     )) as [string, string, string]
     const original = await open(t, first)
     await fill(original, plants)
-    await original.notes.change({ key: 'import a', before: '', value: 'how far it got' })
+    await original.log.append([], { note: { key: 'import a', before: '', value: 'how far it got' } })
     const checksum = await sumLog(original)
     for (const way of [
       { from: first, to: middle },
@@ -67,7 +67,7 @@ for (const [middleEngine, lastEngine] of [
     t.equal(await sumLog(copied), checksum)
     t.equal((await copied.sql.select("SELECT value FROM meta WHERE key = 'store'"))[0]?.value, original.id)
     t.strictSame(await copied.tokens.all(), await original.tokens.all())
-    t.strictSame(await copied.notes.read('import'), await original.notes.read('import'), 'with its imports')
+    t.strictSame(await copied.notes('import'), await original.notes('import'), 'with its imports')
     t.equal((await copied.log.head()).mark, (await original.log.head()).mark, 'lists keep their names')
   })
 
@@ -157,7 +157,7 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
       'is a copy with a plant of another commit',
       true,
       async ({ log }) => {
-        const [plant] = await source.plants({ after: 0, last: 1 }, 1)
+        const [plant] = await source.plants(0, 1, 1)
         return log.append([{ item: String(plant?.item), id: plant?.id ?? undefined }])
       },
       /from plant 1 on, --to is no copy/,

@@ -90,17 +90,22 @@ test('an empty store has an empty export, in each form', async (t) => {
   t.equal((await readExport(t, url, 'a.csv')).toString(), 'name,tag,id\n')
 })
 
-test('a log with a gap is not exported, and nothing is left behind', async (t) => {
-  const url = await quickest.createDatabase(t)
-  await fill(await open(t, url), 2000)
-  await tamper(url, 'DELETE FROM plants WHERE position = 1500')
-  const path = join(createDirectory(t), 'a.ndjson.gz')
-  t.match(await runCommand(['export', path], { DATABASE_URL: url }), {
-    code: 1,
-    stderr: /^plant-store: plants 1001 to 2000 are damaged; [^\n]+ verify reports the faults\n$/,
+const damages = {
+  'a gap': 'DELETE FROM plants WHERE position = 1500',
+  'an altered plant': `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 1500`,
+}
+for (const [title, statement] of Object.entries(damages))
+  test(`a log with ${title} is not exported, and nothing is left behind`, async (t) => {
+    const url = await quickest.createDatabase(t)
+    await fill(await open(t, url), 2000)
+    await tamper(url, statement)
+    const path = join(createDirectory(t), 'a.ndjson.gz')
+    t.match(await runCommand(['export', path], { DATABASE_URL: url }), {
+      code: 1,
+      stderr: /^plant-store: plants 1001 to 2000 are damaged; [^\n]+ verify reports the faults\n$/,
+    })
+    t.strictSame(readdirSync(dirname(path)), [])
   })
-  t.strictSame(readdirSync(dirname(path)), [])
-})
 
 for (const from of engines)
   for (const to of engines.filter((to) => to !== from || engines.length === 1))

@@ -3,11 +3,11 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
-import { findService } from '../../src/store/sqlite/find-service.ts'
+import { findService } from '../../src/store/sqlite/sqlite-engine.ts'
 import { startCluster } from '../store/cluster.ts'
 import { runCommand } from '../support/commands.ts'
 import { addToken, open } from '../support/copies.ts'
-import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, findEngine, sqlite, testPostgres } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -60,6 +60,12 @@ for (const engine of engines)
     t.match(stdout, /^tokens {3}1 active, 1 expired, 2 revoked$/m)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
+
+testPostgres('a service is found although its URL sets the name of its sessions', async (t) => {
+  const url = await findEngine('PostgreSQL').engine.createDatabase(t)
+  await startService(t, { DATABASE_URL: `${url}?options=-c%20application_name%3Dmine` })
+  t.match(await read(t, url), { service: { running: true, by: ['serve (127.0.0.1)'] } })
+})
 
 test('the holder of a lock is named, as far as it is known', async (t) => {
   const directory = createDirectory(t)

@@ -73,7 +73,7 @@ async function findFaults(url: string): Promise<string[]> {
 /** SQL that stores another plant in a row, with the checksum that it should have. */
 async function rewrite(url: string, changes: Record<number, { item?: string; id?: number; mark?: string }>) {
   const store = await openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
-  const rows = await store.plants({ after: 0, last: Number.MAX_SAFE_INTEGER }, many)
+  const rows = await store.plants(0, Number.MAX_SAFE_INTEGER, many)
   await store.close()
   const statements = Object.entries(changes).map(([position, change]) => {
     const row = { ...rows[Number(position) - 1], ...change } as (typeof rows)[0]

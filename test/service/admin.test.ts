@@ -22,8 +22,8 @@ const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url))
 const noPromtool = skipWithout('promtool')
 
 /** A store of which the admin server asks only what is given. */
-function makeStore(ready: Store['ready'], head = async () => ({ position: 7 })): Store {
-  return { ready, log: { head }, status: async () => ({ cluster: { unsafe: ['fsync'] } }) } as never
+function makeStore(append: () => Promise<void>, head = async () => ({ position: 7 })): Store {
+  return { log: { append, head }, status: async () => ({ cluster: { unsafe: ['fsync'] } }) } as never
 }
 
 /** Starts an admin server without a service. */

@@ -25,7 +25,6 @@ function load(path: string) {
   } catch (cause) {
     throw new StoreUnavailable('unread', (cause as Error).message, { cause })
   }
-  for (const [key, value] of notes) if (value === '') notes.delete(key)
   const items = new Map(plants.flatMap(({ id, item }) => (id === null ? [] : [[id, item]])))
   return { id: String(ids.at(-1)), plants, items, tokens, notes }
 }
@@ -89,9 +88,7 @@ function makeTokens(path: string): Store['tokens'] {
   }
   return {
     find: async (id) => load(path).tokens.get(id),
-    named: async (name) => select((token) => token.name === name),
     all: async () => select(() => true),
-    count: async (at) => ({ all: select(() => true).length, valid: select(isValid(at)).length }),
     async add(token) {
       const valid = select(isValid(token.createdAt)).find(({ name }) => name === token.name)
       return valid === undefined && !load(path).tokens.has(token.id) && write(path, { tokens: [token] })
@@ -105,6 +102,14 @@ function makeTokens(path: string): Store['tokens'] {
     revoke: async (id, at) => change(id, (token) => token.revokedAt === null, { revokedAt: at }),
     touch: async (id, at, since) =>
       void change(id, ({ lastUsedAt }) => (lastUsedAt ?? 0) <= since, { lastUsedAt: at }),
+    async put(token) {
+      const held = load(path).tokens.get(token.id)
+      const ends = [held?.expiresAt, token.expiresAt].filter((at) => typeof at === 'number')
+      const revokedAt = held?.revokedAt ?? token.revokedAt
+      write(path, {
+        tokens: [{ ...token, revokedAt, expiresAt: ends.length > 0 ? Math.min(...ends) : null }],
+      })
+    },
   }
 }
 
@@ -119,24 +124,23 @@ const openFile: Engine['open'] = async (url, { mode, create, made }) => {
     id: load(path).id,
     log: makeLog(path),
     tokens: makeTokens(path),
-    notes: {
-      read: async (prefix) => new Map([...load(path).notes].filter(([key]) => key.startsWith(prefix))),
-      change: async (note) => (load(path).notes.get(note.key) ?? '') === note.before && write(path, { note }),
-    },
-    plants: async ({ after, last }, most) => load(path).plants.slice(after, Math.min(last, after + most)),
-    async join({ after, last }, separator, withId = false) {
-      const texts = load(path)
-        .plants.slice(after, last)
-        .map(({ id, item }) => (withId && id !== null ? JSON.stringify({ ...JSON.parse(item), id }) : item))
-      return { count: texts.length, text: Buffer.from(texts.join(separator)) }
-    },
+    notes: async (prefix) => new Map([...load(path).notes].filter(([key]) => key.startsWith(prefix))),
+    plants: async (after, last, most) => load(path).plants.slice(after, Math.min(last, after + most)),
     find: async (ids) => new Map([...load(path).items].filter(([id]) => ids.includes(id))),
-    ready: async () => void load(path),
     async status() {
       const { size: bytes } = statSync(path)
       return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
     },
     checks: {},
+    async adopt(id) {
+      const { id: held, plants, tokens } = load(path)
+      return (held === id || plants.length + tokens.size === 0) && write(path, { id })
+    },
+    async put(plants) {
+      if (plants[0]?.position !== load(path).plants.length + 1)
+        throw new StoreUnavailable('nothing-added', 'the log ends elsewhere')
+      write(path, { plants })
+    },
     close: async () => {},
   }
 }

@@ -155,7 +155,7 @@ it('a database that is not there', async (t) => {
     t.rejects(Promise.resolve(store.log.head()), unread),
     t.rejects(Promise.resolve(store.log.read(0, 1, '')), unread),
     t.rejects(store.sql.select('SELECT 1'), unread),
-    t.rejects(store.ready(), { name: 'StoreUnavailable' }),
+    t.rejects(store.log.append([]), { name: 'StoreUnavailable' }),
   ])
   assertWithin(t, performance.now() - start, promisedMs, 'said also to those who wait for their turn')
 })
@@ -180,7 +180,7 @@ it('finds a commit again that added no plants', async (t) => {
   const written = "SELECT FROM meta WHERE key = 'far'"
   const append = () => store.log.append([{ item: '"a"', id: 1 }], { note })
   t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
-  t.strictSame(await store.notes.read('far'), new Map([['far', 'x']]))
+  t.strictSame(await store.notes('far'), new Map([['far', 'x']]))
 })
 
 it('says that nothing was added when a batch of known plants fails', async (t) => {
@@ -231,7 +231,7 @@ it('leaves no dead rows behind an open snapshot', async (t) => {
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
   const names = Array.from({ length: 50 }, (_, n) => `${n}`)
   for (const name of names) await store.log.append(entries(name))
-  for (let n = 0; n < 3; n++) await store.ready()
+  for (let n = 0; n < 3; n++) await store.log.append([])
   t.strictSame(await namesIn(store), names)
   await store.close()
   await other.query('COMMIT')

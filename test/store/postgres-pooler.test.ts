@@ -58,7 +58,7 @@ tap.test('pool_mode = session works', { skip }, async (t) => {
   const names = Array.from({ length: 20 }, (_, n) => `${n}`)
   for (const name of names) {
     t.strictSame(await store.log.append(entries(name)), ['added'])
-    await store.ready()
+    await store.log.append([])
   }
   t.strictSame(await namesIn(store), names)
   const reader = await openStore(url, { logger, mode: 'read' })

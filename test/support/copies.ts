@@ -58,7 +58,7 @@ export function between(from: string, to: string): string {
 /** Opens an empty store with the id of another, as a copy of it has begun to. */
 export async function openRenamed(t: Test, url: string, { id }: Store): Promise<Store> {
   const empty = await open(t, url)
-  await empty.copy?.adopt(id)
+  await empty.adopt(id)
   return empty
 }
 

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type Logger } from 'pino'
 import type { Test } from 'tap'
 import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
-import * as engines from '../../src/store/engines.ts'
+import { engineOf } from '../../src/store/engines.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { SqlStore } from '../../src/store/sql/sql.ts'
 import { createDirectory, sqlite } from './engines.ts'
@@ -61,7 +61,7 @@ const pauseMs = 20
 export async function recovered(store: Store): Promise<void> {
   const endMs = performance.now() + patienceMs
   for (;;) {
-    const fault = await store.ready().then(
+    const fault = await store.log.append([]).then(
       () => undefined,
       (error: Error) => error,
     )
@@ -83,7 +83,7 @@ export async function openStore(
   url: string,
   { mode = 'write', create = mode !== 'read', logger = silent, ...options }: Partial<OpenOptions> = {},
 ): Promise<Store> {
-  return (await engines.openStore(url, { mode, create, logger, ...options })) as Store
+  return (await engineOf(url).open(url, { mode, create, logger, ...options })) as Store
 }
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */

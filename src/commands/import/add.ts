@@ -58,7 +58,7 @@ async function append(store: Store, entries: Entry[], note: NoteChange): Promise
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     const { key, before, value } = note
-    const now = (await store.notes.read(key).catch(() => undefined))?.get(key) ?? before
+    const now = (await store.notes(key).catch(() => undefined))?.get(key) ?? before
     if (now !== before && now !== value)
       throw new InputError('another import of this input is running: wait until it ends')
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)

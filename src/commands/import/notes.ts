@@ -22,7 +22,7 @@ export type Match = StoredNote & { plants: number }
 const prefix = 'import/'
 
 export async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
-  const values = [...((await store?.notes.read(prefix)) ?? [])]
+  const values = [...((await store?.notes(prefix)) ?? [])]
   return values.map(([key, value]) => ({ ...JSON.parse(value), key, value }))
 }
 

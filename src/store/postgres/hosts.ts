@@ -1,5 +1,4 @@
 // Reads `postgres://` URLs: their servers, their parameters, and how safely they are reached.
-import { isIPv4 } from 'node:net'
 import type pg from 'pg'
 
 /** Parameters with known values; the first is the default. */
@@ -53,8 +52,5 @@ export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequi
   return { options, isBindingRequired: binding === 'require' }
 }
 
-/** True for a socket, and for an address of this machine. */
-export function isLocal(host: string): boolean {
-  if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
-  return isIPv4(host) && host.startsWith('127.')
-}
+/** Matches a socket, and an address of this machine. */
+export const localHost = /^(\/.*|localhost|::1|127(\.\d+){3})$/

@@ -8,10 +8,10 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
-import { isLocal, readUrl, splitHosts } from './hosts.ts'
-import { type Link, makeLink } from './link.ts'
-import { describeLoss, describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
-import { asking, makeLook, readPage, trusting } from './reader.ts'
+import { localHost, readUrl, splitHosts } from './hosts.ts'
+import { makeLink } from './link.ts'
+import { describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
+import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import { makeWriter } from './writer.ts'
 
@@ -44,21 +44,16 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const { append, execute, idle } = servers.isReading ? readOnly : makeWriter(writes, heads)
   const select: Sql['select'] = (text, values = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
-  const log = { append, head: makeHead(heads, options), read: makeRead(servers) }
+  const look = makeLook(options)
+  const head: PlantLog['head'] = (positions = []) =>
+    heads.run((session) => look(session, positions)).catch(refuse('unread'))
   await (servers.isReading ? lookUps : writes).run(async () => {})
   return {
     id: servers.storeId as string,
-    log,
+    log: { append, head, read: makeRead(servers) },
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    async ready() {
-      // The lock of an empty batch makes its COMMIT wait for the standbys.
-      await Promise.all([append([]), log.head()])
-    },
-    async close() {
-      await idle()
-      servers.close()
-    },
+    close: () => idle().then(() => servers.close()),
   }
 }
 
@@ -75,16 +70,6 @@ const reject = async (): Promise<never> => {
 }
 const readOnly = { append: reject, execute: reject, idle: async () => {} }
 
-/** Makes `head` of the log, which reports that plants were lost. */
-function makeHead(link: Link, { logger, lost, mode }: OpenOptions): PlantLog['head'] {
-  // A command that only reads may use a standby, which has no standbys of its own.
-  const look = makeLook(mode === 'read' ? trusting : asking, (positions) => {
-    logger.error(positions, describeLoss(positions))
-    lost?.()
-  })
-  return (positions = []) => link.run((session) => look(session, positions)).catch(refuse('unread'))
-}
-
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return (after, last, mark) => {
@@ -100,13 +85,11 @@ function makeRead(servers: Servers): PlantLog['read'] {
 export function findPlainHosts(urls: string[]): string[] {
   return urls
     .map((url) => new pg.Client(readUrl(url).options))
-    .filter(({ host, ssl }) => !isLocal(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
+    .filter(({ host, ssl }) => !localHost.test(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
     .map(({ host, port }) => `${host}:${port}`)
 }
 
 const postgresDialect: Dialect = {
-  join: (text, separator) => `string_agg(${text}, ${separator} ORDER BY position)`,
-  blob: (text) => text,
   schemaFaults: `
     SELECT column1 || ' is missing from the schema' AS detail
     FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
@@ -115,8 +98,5 @@ const postgresDialect: Dialect = {
       UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
     UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
       FROM head HAVING count(*) <> 1`,
-  putPlants: `
-    INSERT INTO plants SELECT * FROM
-      json_to_recordset($1) AS added (position bigint, id bigint, item text, mark text, checksum bigint)
-    WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`,
+  elements: 'json_array_elements',
 }

@@ -47,16 +47,10 @@ export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
 /** Finds running services; unknown on a standby, as services use the primary. */
 async function findService(select: Sql['select'], role: ClusterStatus['role']): Promise<ServiceStatus> {
   const clients = await select(services, [serviceName])
-  const isUnknown = clients.length === 0 && role === 'standby'
   const by = clients.map(
     ({ host, processes: n }) => `serve (${host}${Number(n) > 1 ? `, ${n} processes` : ''})`,
   )
-  return { running: isUnknown ? null : clients.length > 0, by }
-}
-
-/** Describes a loss for operators. `seen`: the last position that was in the log before; `now`: that of the log now. */
-export function describeLoss({ seen, now }: { seen: number; now: number }): string {
-  return `the database has lost plants: plant ${seen} is missing or different, and the log now ends at ${now}`
+  return { running: clients.length > 0 || (role === 'standby' ? null : false), by }
 }
 
 /** Describes a setting for operators. */

@@ -1,37 +1,39 @@
 // Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
 // trusted; another reads the text of a page.
-import type { Head } from '../engine.ts'
+import type { Head, OpenOptions } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 
-/** Makes the query. It is one statement, because the head and the marks of two could come from different logs. */
-const makeQuery = (isBacked: string) => `
-  SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${isBacked} AS is_backed,
-    (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
-  FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`
-
-export const asking = { name: 'look', text: makeQuery(isBacked) }
-/** For a server whose standbys do not matter. */
-export const trusting = { name: 'look-trusting', text: makeQuery('true') }
-
+/** One statement, because the head and the marks of two could come from different logs. */
+const look = {
+  name: 'look',
+  text: `
+    SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${isBacked} AS is_backed,
+      (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
+    FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`,
+}
 type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
 
 /**
- * Makes a function that reads the head by a query. It rejects if that asks for standbys and the server may have been
- * deposed. `lost` is called when the last plant that it has seen is no longer in the log.
+ * Makes a function that reads the head. It rejects if the server may have been deposed, and reports when the last plant
+ * that it has seen is no longer in the log.
  */
-export function makeLook(query: typeof asking, lost: (positions: { seen: number; now: number }) => void) {
+export function makeLook({ mode, logger, lost }: OpenOptions) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = last
-    const values = [`{${[...positions, before.position]}}`]
-    const { rows } = await session.query<Row>({ ...query, values })
+    const seen = before.position
+    const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen]}}`] })
     const { position, mark, is_backed, marks } = rows[0] as Row
-    refuseAlone(is_backed)
+    // A command that only reads may use a standby, which has no standbys of its own.
+    if (mode !== 'read') refuseAlone(is_backed)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
     // Another look may have found the loss meanwhile.
-    if (last === before && found[before.position] !== before.mark)
-      lost({ seen: before.position, now: position })
+    if (last === before && found[seen] !== before.mark) {
+      const what = `plant ${seen} is missing or different, and the log now ends at ${position}`
+      logger.error({ seen, now: position }, `the database has lost plants: ${what}`)
+      lost?.()
+    }
     last = { position, mark }
     return { position, mark, markOf: (asked) => found[asked] }
   }

@@ -77,12 +77,15 @@ export class Servers {
       const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
-      this.#noteMade()
+      this.#pauseMs = 0
+      this.#outage.reportRecovery()
       return winner
     } catch (error) {
       for (const session of sessions) session.destroy()
       const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
-      this.#noteAbsence()
+      // Pauses grow with the outage, and are random, so that replicas do not reconnect at the same moment.
+      this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
+      this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
       this.reportFailure(failure, role)
       throw failure
     }
@@ -100,8 +103,7 @@ export class Servers {
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
       if (this.isReading) return session
-      if (this.#pauseMs > 0) await session.endBarriers()
-      await session.passBarrier()
+      await session.passBarrier(this.#pauseMs > 0)
       return session
     } catch (error) {
       throw failureOf(session.server, error as Error)
@@ -119,17 +121,6 @@ export class Servers {
       throw new StoreRefused(`${server} is not the server that this command was reading from`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = origin
-  }
-
-  #noteMade(): void {
-    this.#pauseMs = 0
-    this.#outage.reportRecovery()
-  }
-
-  /** Pauses grow with the outage, and are random, so that replicas do not reconnect at the same moment. */
-  #noteAbsence(): void {
-    this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
-    this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
   }
 
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */

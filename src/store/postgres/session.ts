@@ -23,6 +23,9 @@ export function refuseAlone(isBacked: boolean): void {
   )
 }
 
+const unbound =
+  'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf'
+
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
@@ -31,18 +34,18 @@ export class Session {
   readonly #isBindingRequired: boolean
   /** Identifies the history that the server writes, the database, and the server's last start. */
   origin = ''
-  /** Whether the server asked for a password that is bound to the TLS connection; undefined: it asked for none. */
-  #isBound: boolean | undefined
+  /** True if the server asked for a password that is bound to the TLS connection. */
+  #isBound = false
   #warning: string | undefined
   #firstError: unknown
 
   /** `name`: for pg_stat_activity, where `status` finds it. `closing` ends the session in any state. */
-  constructor(url: string, name: string, closing?: AbortSignal) {
+  constructor(url: string, name: string, closing: AbortSignal) {
     const { options, isBindingRequired } = readUrl(url)
     this.#isBindingRequired = isBindingRequired
     this.#options = options
     this.#client = new pg.Client({ ...options, application_name: name, pipeline: true, keepAlive: true })
-    if (closing) addAbortSignal(closing, this.#client.connection.stream)
+    addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
@@ -60,20 +63,9 @@ export class Session {
     for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
       this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
         this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
-        if (isBindingRequired && !this.#isBound) this.destroy()
+        if (isBindingRequired && !this.#isBound)
+          this.#client.connection.stream.destroy(new StoreRefused(unbound))
       })
-  }
-
-  async #connect(): Promise<void> {
-    await this.#client.connect().catch((error) => {
-      // Otherwise the session was ended, as its password would not be bound.
-      if (!this.#isBindingRequired || this.#isBound !== false) throw error
-    })
-    if (this.#isBindingRequired && !this.#isBound)
-      throw new StoreRefused(
-        'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf',
-      )
-    await refuseSharedSessions(this.#client, this.#options)
   }
 
   /**
@@ -81,7 +73,10 @@ export class Session {
    * server ends statements that take longer; 0: it ends none.
    */
   async open(access: Access, timeoutMs: number): Promise<void> {
-    await this.#connect()
+    await this.#client.connect()
+    // A server may also have asked for no password.
+    if (this.#isBindingRequired && !this.#isBound) throw new StoreRefused(unbound)
+    await refuseSharedSessions(this.#client, this.#options)
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     this.origin = `${timeline}/${place}`
@@ -119,17 +114,12 @@ export class Session {
   /**
    * Commits a message in the write-ahead log. Once that is on the standbys, so is everything before it: after a restart
    * a primary may show plants that are on no standby. While the standbys do not answer, this is never complete.
+   * `endOthers`: first end barriers that their clients have given up, because no time-out of the server ends a wait for
+   * standbys. Ending the wait of a batch instead would show its plants.
    */
-  async passBarrier(): Promise<void> {
+  async passBarrier(endOthers: boolean): Promise<void> {
+    if (endOthers) await this.query(endBarriers)
     await this.commit([{ text: barrier }])
-  }
-
-  /**
-   * Ends barriers that their clients have given up, because no time-out of the server ends a wait for standbys. Ending
-   * the wait of a batch instead would show its plants.
-   */
-  async endBarriers(): Promise<void> {
-    await this.query(endBarriers)
   }
 
   destroy(): void {

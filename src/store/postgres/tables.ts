@@ -28,8 +28,6 @@ export async function prepareStore(session: Session, options: OpenOptions): Prom
   return id
 }
 
-type FoundTable = { name: string; schema: string }
-
 /** The tables on the search path with one of our names, `meta` first. They may be views. */
 const namesakes = `
   SELECT name, relnamespace::regnamespace::text AS schema
@@ -38,7 +36,7 @@ const namesakes = `
 
 /** Finds the id of the store; undefined if no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<string | undefined> {
-  const found = (await session.query<FoundTable>(namesakes)).rows
+  const found = (await session.query<{ name: string; schema: string }>(namesakes)).rows
   const [first] = found
   if (first === undefined) return undefined
   const values = first.name === 'meta' ? await readMeta(session) : {}
@@ -72,9 +70,8 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
   const id = randomBytes(16).toString('base64url')
-  const rows = `('${schemaKey}', '${version}'), ('store', '${id}')`
   for (const { postgres } of steps) await session.query(postgres)
-  await session.query(`INSERT INTO meta VALUES ${rows}`)
+  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')`)
   return id
 }
 

@@ -22,19 +22,16 @@ type Plan<T> = (session: Session) => Promise<Planned<T>>
 
 /** `heads`: the connection on which heads are read. */
 export function makeWriter(link: Link, heads: Link) {
-  let turn: Promise<unknown> = Promise.resolve()
+  let turn = Promise.resolve()
 
-  async function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    const before = turn
-    const done = Promise.withResolvers<void>()
-    turn = before.then(() => done.promise)
+  function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
     const makeError = () => new Error('timed out waiting for earlier transactions')
-    try {
-      await withTimeout(before, deadlineMs - performance.now(), makeError).catch(refuse('nothing-added'))
-      return await commitOnce(plan, deadlineMs)
-    } finally {
-      done.resolve()
-    }
+    const done = withTimeout(turn, deadlineMs - performance.now(), makeError)
+      .catch(refuse('nothing-added'))
+      .then(() => commitOnce(plan, deadlineMs))
+    // Without its results: a chain of them would never be freed.
+    turn = Promise.allSettled([turn, done]).then(() => {})
+    return done
   }
 
   /**
@@ -79,7 +76,7 @@ export function makeWriter(link: Link, heads: Link) {
       return { result: Number(rowCount), trace: 'none' }
     })
   /** `idle` resolves when no transaction is running. */
-  return { append, execute, idle: async () => void (await turn) }
+  return { append, execute, idle: () => turn }
 }
 
 async function planBatch(

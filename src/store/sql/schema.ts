@@ -3,7 +3,17 @@
 // must run it on existing stores, and a store of an older version must be refused for reading.
 import { StoreRefused } from '../errors.ts'
 
-const tokens = `
+/** The tables of both engines. `integer`: its type with 64 bits; `strict`: where types are checked only if asked to. */
+const makeTables = (integer: string, strict: string) => `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) ${strict};
+  CREATE TABLE plants (
+    position ${integer} PRIMARY KEY,
+    id ${integer},
+    item TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    checksum ${integer} NOT NULL
+  ) ${strict};
+  CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
   CREATE TABLE tokens (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
@@ -16,41 +26,23 @@ const tokens = `
   );`
 
 const sqliteTables = `
-  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-  CREATE TABLE plants (
-    position INTEGER PRIMARY KEY,
-    id INTEGER,
-    item TEXT NOT NULL,
-    mark TEXT NOT NULL,
-    checksum INTEGER NOT NULL
-  ) STRICT;
-  CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
+  ${makeTables('INTEGER', 'STRICT')}
   CREATE TRIGGER plants_no_update BEFORE UPDATE ON plants
     BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
   CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
-    BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
-  ${tokens}`
+    BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;`
 
 /** A batch locks the row of `head`. */
 const postgresTables = `
-  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+  ${makeTables('BIGINT', '')}
   CREATE TABLE head (lock BIGINT NOT NULL);
   INSERT INTO head VALUES (0);
-  CREATE TABLE plants (
-    position BIGINT PRIMARY KEY,
-    id BIGINT,
-    item TEXT NOT NULL,
-    mark TEXT NOT NULL,
-    checksum BIGINT NOT NULL
-  );
-  CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
   CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
   CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants
     FOR EACH ROW EXECUTE FUNCTION plants_append_only();
   CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
-    FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
-  ${tokens}`
+    FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();`
 
 export const steps = [{ sqlite: sqliteTables, postgres: postgresTables }]
 /** The version of the schema, which a store has noted. */

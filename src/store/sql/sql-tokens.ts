@@ -50,13 +50,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
   }
   return {
     find: async (id) => (await read('id = $1', [id]))[0],
-    named: (name) => read('name = $1', [name]),
     all: () => read('true'),
-    async count(at) {
-      const valid = `count(CASE WHEN ${isValid('$1')} THEN 1 END)`
-      const [row] = await select(`SELECT count(*) AS "all", ${valid} AS valid FROM tokens`, [at])
-      return row as { all: number; valid: number }
-    },
     add: async (token) => (await execute(insert, toValues(token))) === 1,
     async replace(former, { id, hash, createdAt, expiresAt }, at) {
       const values = [id, hash, expiresAt, former.id, at, former.expiresAt, createdAt]
@@ -70,12 +64,8 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
       const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
       await execute(text, [id, at, since])
     },
+    put: async (token) => void (await execute(put, toValues(token))),
   }
-}
-
-/** Adds a token of another store, or brings it up to date. */
-export async function putToken(execute: Sql['execute'], token: Token): Promise<void> {
-  await execute(put, toValues(token))
 }
 
 /** The values of `columns`. */

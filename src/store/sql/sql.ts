@@ -1,4 +1,5 @@
-// The SQL that both engines understand: queries with parameters $1, $2, …, and integers within ±(2^53−1).
+// The SQL that both engines understand: queries with parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within
+// ±(2^53−1).
 import type { Store } from '../engine.ts'
 
 export type Value = string | number | null
@@ -16,14 +17,10 @@ export type SqlStore = Store & { readonly sql: Sql }
 
 /** The differences between the engines. */
 export type Dialect = {
-  /** Makes the expression that joins texts of plants in the order of the log. */
-  join(text: string, separator: string): string
-  /** Makes the expression for such a text as it is stored, which may be invalid UTF-8. */
-  blob(text: string): string
   /** The query for missing parts of the schema: those that keep the log append-only and its ids unique. */
   readonly schemaFaults: string
   /** The query of the database's own check, whose only row is `ok` if there is no fault. */
   readonly integrity?: string
-  /** The statement that adds the plants of the JSON array $1 as they are, if the last position is $2. */
-  readonly putPlants: string
+  /** The function that makes a row `value` of each element of a JSON array. */
+  readonly elements: string
 }

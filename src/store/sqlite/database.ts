@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
-import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
+import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
 import { lockMs, untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
@@ -25,10 +25,10 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: num
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
-    const before = identify(path)
+    const before = statSync(path, { throwIfNoEntry: false })
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
-    else if (!create || statSync(path).size > 0) untilFree(() => openReadOnly(path, create).close())
+    else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
     const opened = new DatabaseSync(path, { timeout: lockMs })
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')

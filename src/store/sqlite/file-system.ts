@@ -15,12 +15,6 @@ import { StoreRefused } from '../errors.ts'
 /** Device and inode of a file, whatever its paths. */
 export type FileId = { dev: number; ino: number }
 
-/** Identifies a file; undefined if it does not exist. */
-export function identify(path: string): FileId | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats && { dev: stats.dev, ino: stats.ino }
-}
-
 export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }

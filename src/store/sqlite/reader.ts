@@ -3,7 +3,6 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Head } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Row, Value } from '../sql/sql.ts'
-import { named } from './sqlite-dialect.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
 const markQuery = 'SELECT mark FROM plants WHERE position = ?'
@@ -34,7 +33,9 @@ export function makeReader(db: DatabaseSync) {
   return {
     head: guard(makeHeadReader(db)),
     read: guard(read),
-    select: guard((text: string, values: Value[] = []) => db.prepare(text).all(named(values)) as Row[]),
+    select: guard(
+      (text: string, values: Value[] = []) => db.prepare(text.replaceAll('$', '?')).all(...values) as Row[],
+    ),
     close() {
       if (db.isOpen) db.close()
     },

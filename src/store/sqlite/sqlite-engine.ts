@@ -1,21 +1,18 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open even if the path changes, because they may be the last copy.
-import { statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
+import type { EngineStatus, OpenOptions, Outcome, PlantLog, ServiceStatus } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
-import type { Sql, SqlStore } from '../sql/sql.ts'
+import type { Dialect, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import { identify, makeDirectory, resolveLinks } from './file-system.ts'
-import { findService } from './find-service.ts'
-import { lockMs } from './locks.ts'
+import { makeDirectory, resolveLinks } from './file-system.ts'
 import { sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
-import { named, sqliteDialect } from './sqlite-dialect.ts'
 import { startWriter, type Writer } from './writer.ts'
 
 /** Time that a read waits for a lock, which is held during recovery only. It blocks the event loop. */
@@ -27,7 +24,7 @@ const closeMs = 1500
 export async function openSqlite(url: string, options: OpenOptions): Promise<SqlStore> {
   const { mode, create = false } = options
   const path = sqlitePath(url)
-  const isNew = identify(path) === undefined
+  const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
   if (isNew && !create) throw new StoreRefused(`there is no file ${resolve(path)}`, { isMissing: true })
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
@@ -57,16 +54,12 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
   }
   const execute: Sql['execute'] = async (text, values = []) =>
-    (await send({ text, values: named(values) }, performance.now() + storeLimitMs)) as number
+    (await send({ text, values }, performance.now() + storeLimitMs)) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")
   return {
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
     ...makeSqlStore({ select, execute }, sqliteDialect),
-    // An empty batch needs all that any batch needs: the files, the lock and the thread.
-    async ready() {
-      await append([], { deadlineMs: performance.now() + lockMs })
-    },
     status: async () => readStatus(path),
     async close() {
       // Close the reader first: when the writer closes last, SQLite checkpoints the write-ahead log.
@@ -86,4 +79,47 @@ function readStatus(path: string): EngineStatus {
     service: findService(target),
     cluster: null,
   }
+}
+
+/**
+ * A process that has the database open in WAL mode holds a lock on a byte after this one (SQLite, os.h, PENDING_BYTE).
+ */
+const lockByte = 0x40000000
+
+/**
+ * Finds running services. Linux lists the holders of locks (proc_locks(5)) in the same PID namespace, and so not in
+ * other containers. Elsewhere a missing `-wal` means that there are none; an existing one proves nothing, as it remains
+ * when a process is killed, or when a reader closes last.
+ */
+export function findService(path: string, proc = '/proc'): ServiceStatus {
+  if (!existsSync(`${proc}/locks`)) return { running: existsSync(`${path}-wal`) ? null : false, by: [] }
+  const { ino } = statSync(path)
+  // By inode alone: the device in /proc/locks may differ from that of stat(2).
+  const locks = readFileSync(`${proc}/locks`, 'utf8').matchAll(/POSIX +\S+ +\S+ +(\d+) +\S+:(\d+) +(\d+)/g)
+  const held = [...locks].filter(([, , inode, start]) => Number(inode) === ino && Number(start) > lockByte)
+  const holders = new Set(held.map(([, pid]) => Number(pid)))
+  holders.delete(process.pid)
+  const by = [...holders].map((pid) => `${nameProcess(pid, proc)} (${pid})`)
+  return { running: by.some((name) => name.startsWith('serve ')), by }
+}
+
+/** Names a process by its arguments: `serve` is a service. */
+function nameProcess(pid: number, proc: string): string {
+  try {
+    const args = readFileSync(`${proc}/${pid}/cmdline`, 'utf8').split('\0')
+    const program = basename(args[args.indexOf('serve') - 1] ?? '')
+    return /^(plant-store|cli\.[jt]s$)/.test(program) ? 'serve' : basename(args[0] as string)
+  } catch {
+    // It has ended.
+    return 'process'
+  }
+}
+
+const sqliteDialect: Dialect = {
+  schemaFaults: `
+    SELECT column1 || ' is missing from the schema' AS detail
+    FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
+    WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
+  integrity: 'PRAGMA integrity_check(10)',
+  elements: 'json_each',
 }

@@ -12,11 +12,10 @@ import { isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
 import { cutLog, makeLogCheck } from './files.ts'
 import { marginMs, sharedMs, untilFree } from './locks.ts'
-import { named } from './sqlite-dialect.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
-export type Statement = { text: string; values: Record<string, Value> }
+export type Statement = { text: string; values: Value[] }
 export type Work = Batch | Statement
 /** `deadlineMs`: of `sharedMs`. */
 export type Request = Work & { deadlineMs: number }
@@ -111,7 +110,7 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
   }
 
   function change({ text, values }: Statement): number {
-    return Number(db.prepare(text).run(values).changes)
+    return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
   }
 
   /** Adds a batch, with a fresh mark of 64 random bits; returns the outcomes in the order of its entries. */
@@ -131,7 +130,7 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
 
   function changeNote(note: NoteChange): void {
     const [text, values] = writeNote(note)
-    if (change({ text, values: named(values) }) !== 1) throw new Error(`the note ${note.key} has changed`)
+    if (change({ text, values }) !== 1) throw new Error(`the note ${note.key} has changed`)
   }
 
   function rollBack(error: unknown, outcome: FailedOutcome): Failure {
