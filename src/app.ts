@@ -3,6 +3,7 @@ import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
+import { headers } from '../schemas/headers.ts'
 import { components } from '../schemas/index.ts'
 import { maxBodyBytes } from '../schemas/problems.ts'
 import type { Meter } from './metrics.ts'
@@ -22,17 +23,6 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 import { command, version } from './version.ts'
-
-/** Headers of answers that pages of other origins may read. */
-const exposedHeaders = [
-  'ETag',
-  'Link',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'WWW-Authenticate',
-  'X-Request-Id',
-]
 
 /**
  * The answer to the last of them closes the connection. This limits what a client that sends without reading can leave
@@ -82,8 +72,10 @@ export async function buildApp(options: AppOptions) {
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
-  if (corsOrigin !== false)
+  if (corsOrigin !== false) {
+    const exposedHeaders = Object.keys(headers)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
+  }
   await app.register(errors, { basePath })
   await app.register(json)
   const issuer = issuerOf(settings)
