@@ -8,8 +8,7 @@ import { Outage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
-import { hashToken, readTokenId } from './format.ts'
-import { isJwt } from './jwt.ts'
+import { hashToken, isJwt, readTokenId } from './format.ts'
 import { scopes, type Tokens, touchMs } from './tokens.ts'
 
 const verdictMs = 2000
