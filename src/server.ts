@@ -120,7 +120,7 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
 async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<AddressInfo> {
   app.server.maxConnections = maxConnections ?? deriveMaxConnections()
   await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
-    throw explainListen(error, host, port)
+    throw explainListen(error, { host, port })
   })
   return app.server.address() as AddressInfo
 }

@@ -172,13 +172,10 @@ export function maskUrl(url: string): string {
     .replaceAll(/([?&](?:password|sslpassword)=)[^&#]*/gi, '$1***')
 }
 
+type Address = { host: string; port: number }
+
 /** Explains why a server cannot listen. `prefix`: of its settings; ADMIN_ for the admin server. */
-export function explainListen(
-  error: NodeJS.ErrnoException,
-  host: string,
-  port: number,
-  prefix = '',
-): SettingError {
+export function explainListen(error: NodeJS.ErrnoException, { host, port }: Address, prefix = '') {
   const free = port < 65_535 ? port + 1 : port - 1
   return new SettingError(
     error.code === 'EADDRINUSE'

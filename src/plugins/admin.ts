@@ -57,7 +57,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   app.get('/metrics', async (_request, reply) => reply.type(contentType).send(await write()))
   const listenTextResolver = (address: string) => `admin server listening at ${address}`
   await app.listen({ host, port, listenTextResolver }).catch((error) => {
-    throw explainListen(error, host, port, 'ADMIN_')
+    throw explainListen(error, { host, port }, 'ADMIN_')
   })
 
   return {
