@@ -1,11 +1,11 @@
-// Logs an outage: when it begins, now and then while it lasts, and when it is over.
+// Logs an outage when it begins and when it is over, or failures that have no end, now and then.
 import type { Logger } from 'pino'
 
 /** The least time between two lines of one outage. */
 const windowMs = 10_000
 
-/** Messages of an outage. Without `still` nothing is logged while it lasts. */
-export type OutageWords = { gone: string; still?: string; back: string }
+/** Messages of an outage. Without `back` nobody reports its end, so `gone` is logged again while failures go on. */
+export type OutageWords = { gone: string; back?: string }
 
 export class Outage {
   readonly #logger: Logger
@@ -33,14 +33,13 @@ export class Outage {
     this.#current ??= { sinceMs: nowMs, failures: 0, isLogged: false }
     const { isLogged } = this.#current
     this.#current.failures++
-    const message = isLogged ? this.#words.still : this.#words.gone
-    if (message === undefined) return
+    if (isLogged && this.#words.back !== undefined) return
     this.#unlogged++
     // An outage that returns within the window is logged only after the window, if it still lasts then.
     if (nowMs - this.#lastLineMs < windowMs) return
     const reason = typeof fault === 'string' ? fault : fault.message
     const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }
-    this.#logger.warn({ ...details, failures: this.#unlogged, ...cause }, message)
+    this.#logger.warn({ ...details, failures: this.#unlogged, ...cause }, this.#words.gone)
     this.#lastLineMs = nowMs
     this.#unlogged = 0
     this.#current.isLogged = true

@@ -40,24 +40,13 @@ const frameworkProblems: Record<string, KnownProblem> = {
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
-/** Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage. */
-const failureWords = {
-  gone: 'requests failed because the store was unavailable',
-  still: 'further requests failed because the store was unavailable',
-  back: '',
-}
-const refusalWords = {
-  gone: 'requests were refused because too many are in progress',
-  still: 'further requests were refused because too many are in progress',
-  back: '',
-}
-
 /** `basePath`: ends with a slash; pages of problems are below it. */
 export type ErrorsOptions = { basePath: string }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
-  const failures = new Outage(app.log as Logger, failureWords)
-  const refusals = new Outage(app.log as Logger, refusalWords)
+  const logger = app.log as Logger
+  const failures = new Outage(logger, { gone: 'requests failed because the store was unavailable' })
+  const refusals = new Outage(logger, { gone: 'requests were refused because too many are in progress' })
   app.decorateReply('problem', undefined)
 
   // Requests that cannot be served are refused before their body is read.

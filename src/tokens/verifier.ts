@@ -125,7 +125,6 @@ function makeOwnGrant(index: number): Grant {
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
   const outage = new Outage(logger, {
     gone: 'the last use of a token could not be saved',
-    still: 'the last use of tokens still cannot be saved',
     back: 'the last use of tokens is saved again',
   })
   /** When the last note was begun, by id. */

@@ -61,7 +61,7 @@ const text = /'([^'\n]+)'|`([^`\n]+)`/.source
 /** Where the code says what is logged: calls of a logger, the words of an outage, and texts with a name. */
 const places = [
   `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
-  `\\b(?:gone:|still:|back:|const back =)\\s+(?:${text})`,
+  `\\b(?:gone:|back:|const back =)\\s+(?:${text})`,
   `listenTextResolver[^>]*=> (?:${text})`,
   `function endProcess[^}]*message =\\s+(?:${text})`,
   `function describe(?:Loss|Unsafe)\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
