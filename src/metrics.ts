@@ -90,9 +90,7 @@ export async function openMetrics(engine: string) {
 
   return {
     meter,
-    contentType: registry.contentType,
-    /** Formats all metrics as text. */
-    write: () => registry.metrics(),
+    registry,
     /** Counts a request that was answered. */
     count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
       const known = methods.includes(method) ? method : 'other'

@@ -40,22 +40,13 @@ export type VerifierOptions = {
 
 /** Makes `verify`. It rejects when the token cannot be verified now: with StoreUnavailable, or as `verifyIssued` does. */
 export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
-  const {
-    accessTokens,
-    logger,
-    verifyIssued,
-    now = Date.now,
-    monotonicNow = () => performance.now(),
-  } = options
+  const { accessTokens, logger, verifyIssued } = options
+  const { now = Date.now, monotonicNow = () => performance.now() } = options
   const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
-  const own = new Map(
-    accessTokens.map((token, index) => [
-      hashToken(Buffer.from(token).toString('latin1')),
-      makeOwnGrant(index),
-    ]),
-  )
+  const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1'))
+  const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of junk evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times until which invalid tokens are not judged again. */
