@@ -1,5 +1,6 @@
 // Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
 // HTTP.
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -27,8 +28,10 @@ const storeProblems: Record<FailedOutcome, KnownProblem> = {
   overloaded: problems.overloaded,
 }
 
-/** Problems for errors of Fastify and its plugins. */
+/** Problems for errors of Node's parser, of Fastify and its plugins. */
 const frameworkProblems: Record<string, KnownProblem> = {
+  ERR_HTTP_REQUEST_TIMEOUT: problems.late,
+  HPE_HEADER_OVERFLOW: problems.headTooLarge,
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_MAX_PARAM_LENGTH: problems.nothingHere,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
@@ -127,38 +130,33 @@ export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): 
     .slice(0, maxFaults)
 }
 
-type ClientError = NodeJS.ErrnoException & { code?: string }
-
 /** Makes the options of an app that answers with problems where Node or Fastify would answer by itself. */
 export function answerWithProblems(basePath: string) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
-    clientErrorHandler: makeClientErrorHandler(basePath),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
+      answerClientError(error, socket, basePath),
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       request.server.errorHandler(error, request, reply.header(...nosniff)),
   }
 }
 
-/** Makes the handler for bytes that are no HTTP request, or that come too late: Fastify never sees those. */
-function makeClientErrorHandler(basePath: string) {
-  return (error: ClientError, socket: Socket): void => {
-    // The connection itself failed, or has been answered.
-    if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
-    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-    const isLarge = error.code === 'HPE_HEADER_OVERFLOW'
-    const known = isLate ? problems.late : isLarge ? problems.headTooLarge : problems.notHttp
-    const body = describe(new ProblemError(known), basePath)
-    const text = JSON.stringify(body)
-    const head = [
-      `HTTP/1.1 ${body.status} ${body.status === 400 ? 'Bad Request' : body.title}`,
-      'content-type: application/problem+json',
-      `content-length: ${Buffer.byteLength(text)}`,
-      'x-content-type-options: nosniff',
-      'cache-control: no-store',
-      'connection: close',
-    ]
-    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
-  }
+/** Answers bytes that are no HTTP request, or that come too late: Fastify never sees those. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePath: string): void {
+  // The connection itself failed, or has been answered.
+  if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
+  const known = frameworkProblems[String(error.code)] ?? problems.notHttp
+  const body = describe(new ProblemError(known), basePath)
+  const text = JSON.stringify(body)
+  const head = [
+    `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}`,
+    'content-type: application/problem+json',
+    `content-length: ${Buffer.byteLength(text)}`,
+    nosniff.join(': '),
+    'cache-control: no-store',
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
 
 function describe({ code, message, errors }: ProblemError, basePath: string) {
