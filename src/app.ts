@@ -22,7 +22,6 @@ import type { Settings } from './settings.ts'
 import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
-import { command, version } from './version.ts'
 
 /**
  * The answer to the last of them closes the connection. This limits what a client that sends without reading can leave
@@ -82,8 +81,6 @@ export async function buildApp(options: AppOptions) {
   const resource = issuer && describeResource(issuer)
   await app.register(docs, {
     basePath,
-    version,
-    command,
     openIdConnectUrl: issuer && discoveryUrl(issuer),
     signIn: issuer && describeSignIn(issuer),
   })
