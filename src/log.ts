@@ -63,16 +63,12 @@ const secretFields = ['authorization', 'password', 'connectionString'].flatMap((
 
 /** Makes a logger, for which Fastify describes a request without the values of its query. */
 export function makeLogger(sink: LogSink, level: string, mask: (text: string) => string = String): Logger {
-  const describeRequest = ({ method, url }: { method: string; url: string }) => ({
-    method,
-    url: url.split('?', 1)[0],
-  })
   return pino(
     {
       level,
       base: { pid: process.pid },
       redact: { paths: secretFields, censor: '***' },
-      serializers: { req: describeRequest },
+      serializers: { req: ({ method, url }) => ({ method, url: url.split('?', 1)[0] }) },
       hooks: { streamWrite: mask },
     },
     sink,
