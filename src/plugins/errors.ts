@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
-import type { Fault } from '../../schemas/problem.ts'
+import type { Fault, Problem } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { Outage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
@@ -160,7 +160,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePat
 }
 
 function describe({ code, message, errors }: ProblemError, basePath: string) {
-  const body = describeProblem({ code, detail: message }, basePath)
-  if (code === 'invalid') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
+  const body: Problem = describeProblem({ code, detail: message }, basePath)
+  if (code === 'invalid-request') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
   return body
 }

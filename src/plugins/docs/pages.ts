@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Marked } from 'marked'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
-import { problemTypes } from '../../../schemas/problems.ts'
+import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
 import { command } from '../../version.ts'
 
 /** Pages of `docs/` that are served, and the example programs that they link to. */
@@ -66,7 +66,7 @@ function findServed(base: string, href: string): string | undefined {
 }
 
 /** Writes the page of a type of problem in Markdown. */
-export function describeProblemType(base: string, name: (typeof problemTypeNames)[number]): string {
+export function describeProblemType(base: string, name: ProblemTypeName): string {
   const { status, ...texts } = problemTypes[name]
   const bodies = Object.values(makeExamples(base))
     .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
