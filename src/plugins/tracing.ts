@@ -2,9 +2,8 @@
 // variables itself.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Span } from '@opentelemetry/api'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Meter } from '../metrics.ts'
@@ -33,7 +32,12 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
     instrumentHooks: false,
     instrumentHandler: false,
     recordExceptions: false,
-    requestHook: (span, request) => describeRequest(span, request, mask),
+    requestHook(span, { method, url, routeOptions }) {
+      if (!span.isRecording()) return
+      span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
+      // Values of the query may be secrets.
+      span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
+    },
   })
   instrumentation.setTracerProvider(provider)
   await app.register(instrumentation.plugin())
@@ -45,17 +49,6 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
     propagation.disable()
   })
 })
-
-/** Names the span, and removes the query of the URL, whose values may be secrets. */
-function describeRequest(
-  span: Span,
-  { method, url, routeOptions }: FastifyRequest,
-  mask: (text: string) => string,
-) {
-  if (!span.isRecording()) return
-  span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
-  span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
-}
 
 async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
   const { NodeTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-node')

@@ -29,8 +29,12 @@ export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: 
 export type IssuerKeys = ReturnType<typeof cacheKeys>
 
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
-  const { now = () => performance.now() } = options
-  const loader = makeLoader(issuer, { ...options, now })
+  const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
+  const outage = new Outage(logger, words, now)
+  let keys: KeySet | undefined
+  /** When the last load began, the one before, and the last that succeeded. */
+  let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]
+  let loading: Promise<void> | undefined
   /** When each token with an unknown key was first seen, by its hash. */
   const missed = new LRUCache<string, number>({ max: maxMissed })
   let waiting = 0
@@ -43,7 +47,7 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   async function find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
     // Read before this token may begin a load, so that this load counts for it.
     const nowMs = now()
-    if (nowMs - loader.loadedMs() > freshMs) void loader.load()
+    if (nowMs - loadedMs > freshMs) void load()
     const found = await look(header)
     if (found) return found
     const hash = hashToken(token)
@@ -52,38 +56,19 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
     if (waiting >= maxWaiting)
       throw new StoreUnavailable('overloaded', 'too many tokens are waiting for the keys of the issuer')
     waiting++
-    await loader.load()
+    await load()
     waiting--
     const loaded = await look(header)
     if (loaded) return loaded
-    if (!isStale() && loader.loadedMs() >= sinceMs) return 'key'
-    void loader.load()
-    return 'unavailable'
+    return !isStale() && loadedMs >= sinceMs ? 'key' : 'unavailable'
   }
 
-  const isStale = () => now() - loader.loadedMs() >= staleMs
+  const isStale = () => now() - loadedMs >= staleMs
 
   /** Any error of the library means that there is no key for this token. */
   async function look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    return isStale()
-      ? undefined
-      : loader
-          .keys()?.(header)
-          .catch(() => undefined)
+    return isStale() ? undefined : keys?.(header).catch(() => undefined)
   }
-
-  return { find, load: loader.load, retryMs: loader.retryMs }
-}
-
-type LoaderOptions = IssuerKeysOptions & { now: () => number }
-
-function makeLoader(issuer: Issuer, { logger, now, limitMs = 2000, pauseMs = 5000 }: LoaderOptions) {
-  const outage = new Outage(logger, words, now)
-  let keys: KeySet | undefined
-  /** When the last load began, the one before, and the last that succeeded. */
-  let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]
-  let loading: Promise<void> | undefined
-  let isScheduled = false
 
   /**
    * Time until the keys may be loaded again. At most two loads begin within two pauses, and none right after a success,
@@ -94,25 +79,14 @@ function makeLoader(issuer: Issuer, { logger, now, limitMs = 2000, pauseMs = 500
     return Math.max(triedMs + afterSuccessMs, earlierMs + 2 * pauseMs) - now()
   }
 
-  /**
-   * Loads the keys: now, or by itself after `retryMs`. Resolves when the load that is in progress, if any, is over. Never
-   * rejects.
-   */
+  /** Loads the keys, unless it is too early. Resolves when the load in progress, if any, is over. Never rejects. */
   async function load(): Promise<void> {
-    if (loading) return loading
-    if (retryMs() <= 0) {
+    if (!loading && retryMs() <= 0) {
       earlierMs = triedMs
       triedMs = now()
       loading = loadNow()
-      return loading
     }
-    if (!isScheduled) setTimeout(loadLater, retryMs()).unref()
-    isScheduled = true
-  }
-
-  function loadLater(): void {
-    isScheduled = false
-    void load()
+    return loading
   }
 
   /** The only place that handles failures of the issuer, or of a proxy in front of it. */
@@ -128,5 +102,5 @@ function makeLoader(issuer: Issuer, { logger, now, limitMs = 2000, pauseMs = 500
     }
   }
 
-  return { load, retryMs, keys: () => keys, loadedMs: () => loadedMs }
+  return { find, load, retryMs }
 }
