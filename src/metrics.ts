@@ -73,10 +73,8 @@ export async function openMetrics(engine: string) {
 
   const running = { version: build, node: process.version, engine }
   const labelNames = Object.keys(running)
-  new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers }).set(
-    running,
-    1,
-  )
+  const info = new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers })
+  info.set(running, 1)
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',

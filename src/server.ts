@@ -127,11 +127,10 @@ async function listen(app: FastifyInstance, { host, port, maxConnections }: Sett
 
 /** Less than half of the file descriptors that the process may open, as Linux lists them. */
 function deriveMaxConnections(file = '/proc/self/limits'): number {
-  const [, descriptors] =
-    /^Max open files +(\d+)/m.exec(existsSync(file) ? readFileSync(file, 'utf8') : '') ?? []
-  return descriptors === undefined
-    ? usualConnections
-    : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
+  const limits = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
+  if (descriptors === undefined) return usualConnections
+  return Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }
 
 /** Makes and prints the first token of a store, unless clients have other tokens. */

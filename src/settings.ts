@@ -18,19 +18,13 @@ type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
  * Describes a setting. `title`: its variable, and the placeholder of its flag's value, if it has a flag; `schema`: of its
  * text; `preset`: its text by default.
  */
-function set<T extends TSchema>(
-  title: string,
-  schema: T,
-  preset: string,
-  description: string,
-  about?: About,
-) {
-  return { ...schema, unset: preset || 'none', ...about, title, default: preset, description }
+function set<T extends TSchema>(title: string, schema: T, preset: string, description: string, more?: About) {
+  return { ...schema, unset: preset || 'none', ...more, title, default: preset, description }
 }
 
 /** Describes a setting without a default: if it is not given, it is off, or as `unset` says. */
-function optional<T extends TSchema>(title: string, schema: T, description: string, about?: About) {
-  return Type.Optional({ ...schema, unset: 'off', ...about, title, description } as T)
+function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
+  return Type.Optional({ ...schema, unset: 'off', ...more, title, description } as T)
 }
 
 const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
