@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
@@ -48,8 +48,8 @@ export type ErrorsOptions = { basePath: string }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
   const logger = app.log as Logger
-  const failures = new Outage(logger, { gone: 'requests failed because the store was unavailable' })
-  const refusals = new Outage(logger, { gone: 'requests were refused because too many are in progress' })
+  const failures = makeOutage(logger, { gone: 'requests failed because the store was unavailable' })
+  const refusals = makeOutage(logger, { gone: 'requests were refused because too many are in progress' })
   app.decorateReply('problem', undefined)
 
   // Requests that cannot be served are refused before their body is read.
@@ -117,12 +117,9 @@ function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
  * faults of members that need no second one.
  */
 export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
-  const parts = [
-    ['body', request.body],
-    ['querystring', request.query],
-  ] as const
-  const faults = parts.flatMap(([part, value]) => {
+  const faults = (['body', 'querystring'] as const).flatMap((part) => {
     const validate = request.getValidationFunction(part)
+    const value = part === 'body' ? request.body : request.query
     return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
   })
   return faults

@@ -7,7 +7,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Meter } from '../metrics.ts'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import { version } from '../version.ts'
 
 /** Time that a shutdown waits for the collector. */
@@ -74,7 +74,7 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
 
 /** Adapts spans before they are sent, counts those that are lost, and logs outages of the collector. */
 function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
-  const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
+  const outage = makeOutage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
   let lost = 0
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {

@@ -3,7 +3,7 @@
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken } from './format.ts'
 import type { Issuer } from './issuer.ts'
@@ -30,7 +30,7 @@ export type IssuerKeys = ReturnType<typeof cacheKeys>
 
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
-  const outage = new Outage(logger, words, now)
+  const outage = makeOutage(logger, words, now)
   let keys: KeySet | undefined
   /** When the last load began, the one before, and the last that succeeded. */
   let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]

@@ -4,7 +4,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
@@ -114,7 +114,7 @@ function makeOwnGrant(index: number): Grant {
 
 /** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
-  const outage = new Outage(logger, {
+  const outage = makeOutage(logger, {
     gone: 'the last use of a token could not be saved',
     back: 'the last use of tokens is saved again',
   })

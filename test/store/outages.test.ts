@@ -1,6 +1,6 @@
 // An outage of the database is logged when it begins and when it is over; failed requests at most every ten seconds.
 import { test } from 'tap'
-import { Outage } from '../../src/outage.ts'
+import { makeOutage } from '../../src/outage.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { collectLines, openFailing } from '../support/stores.ts'
@@ -39,7 +39,7 @@ test('requests that the store fails or refuses are logged at most every ten seco
 test('an outage has a line when it begins and one when it is over', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
-  const outage = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
+  const outage = makeOutage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
   const told = () =>
     lines.splice(0).map(({ msg, failures, seconds, reason }) => [msg, failures, seconds, reason])
   outage.reportRecovery()
@@ -68,7 +68,7 @@ test('an outage has a line when it begins and one when it is over', async (t) =>
 test('failures without an end are logged every ten seconds', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
-  const outage = new Outage(logger, { gone: 'gone' }, () => nowMs)
+  const outage = makeOutage(logger, { gone: 'gone' }, () => nowMs)
   for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
   t.match(lines, [
     { msg: 'gone', failures: 1, err: { message: 'no' } },
