@@ -23,15 +23,10 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/**
- * The answer to the last of them closes the connection. This limits what a client that sends without reading can leave
- * in memory.
- */
+/** The last answer closes the connection. This limits the memory that a client can hold by sending without reading. */
 const maxRequestsPerSocket = 1000
 
-/**
- * `log`: of an open store. `write`, `mask`, `count`: see the access log.
- */
+/** `log`: the log of an open store. `write`, `mask`, `count`: see the access log. */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings
@@ -47,7 +42,7 @@ export async function buildApp(options: AppOptions) {
   const prefix = basePath.slice(0, -1)
   const app = fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    // A plugin writes the access line; a child logger for each request would cost as much again.
+    // A plugin writes the access log; a child logger per request would double its cost.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
@@ -57,7 +52,7 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    // Fastify takes 0 for its default.
+    // Fastify reads 0 as its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,

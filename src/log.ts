@@ -13,7 +13,7 @@ const maxLogBytes = 8 * 2 ** 20
 const logEndMs = 400
 const lineFeed = 0x0a
 
-/** Takes whole lines of JSON, and copies them before it returns. Their writer masks what clients sent. */
+/** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
 export type LogSink = { write(lines: Uint8Array | string): void }
 
 export type Log = ReturnType<typeof openLog>

@@ -1,10 +1,10 @@
-// Logs an outage when it begins and when it is over, or failures that have no end, now and then.
+// Logs an outage when it begins and when it is over, and failures without a known end now and then.
 import type { Logger } from 'pino'
 
 /** The least time between two lines of one outage. */
 const windowMs = 10_000
 
-/** Messages of an outage. Without `back` nobody reports its end, so `gone` is logged again while failures go on. */
+/** Messages of an outage. Without `back`, its end is not reported, and `gone` is repeated while failures continue. */
 export type OutageWords = { gone: string; back?: string }
 
 export type Outage = ReturnType<typeof makeOutage>

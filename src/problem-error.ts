@@ -1,4 +1,4 @@
-// A problem of the catalogue as an error: what is thrown to answer a request with it.
+// An error that answers a request with a problem of the catalogue.
 import type { Fault } from '../schemas/problem.ts'
 import { type KnownProblem, type ProblemCode, problems } from '../schemas/problems.ts'
 

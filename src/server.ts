@@ -85,7 +85,7 @@ export async function runService({ settings, warnings }: Service): Promise<void>
 }
 
 async function startAdmin(settings: Settings, log: Log) {
-  // Loaded only when it is on, because loading it takes a seventh of a start.
+  // Loaded only if it is on, because loading it takes a seventh of the time of a start.
   const { openAdmin } = await import('./plugins/admin.ts')
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
@@ -100,7 +100,7 @@ async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: L
   return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })
 }
 
-/** Opens the store, and counts losses of plants. `isNew`: it was made now. */
+/** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */
 async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
   const gone = 'How often the database lost plants that this process had seen.'

@@ -87,7 +87,7 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
   return { key: key as SettingName, name, flag, value, unset, choices, description, mask, hasFile }
 })
 
-/** The settings that turn features on, by the first word of the names of those that are otherwise ignored. */
+/** The setting that turns a feature on. While it is off, settings whose names begin with this word are ignored. */
 const parts: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
 /** Where a text comes from: `from` is the kind of source, `name` its name there. */

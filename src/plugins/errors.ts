@@ -113,8 +113,8 @@ function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
 }
 
 /**
- * Finds the faults of a request in its body and its query, as Fastify stops at the first part that has some. `known`:
- * faults of members that need no second one.
+ * Validates both the body and the query of a request, because Fastify stops at the first invalid part. `known`: faults
+ * that were found already; their members get no second one.
  */
 export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
   const faults = (['body', 'querystring'] as const).flatMap((part) => {

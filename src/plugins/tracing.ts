@@ -44,7 +44,7 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
   app.addHook('onClose', async () => {
     const end = provider.shutdown().catch(() => {})
     await Promise.race([end, delay(flushMs, undefined, { ref: false })])
-    // What the provider has registered for the process.
+    // The provider registered these for the whole process.
     trace.disable()
     propagation.disable()
   })

@@ -51,7 +51,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times until which invalid tokens are not judged again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  /** Tokens that are being judged: one that many requests bring at once is judged once. */
+  /** Tokens that are being judged, so that concurrent requests with the same token share a verdict. */
   const judging = new Map<string, Promise<Grant | undefined>>()
   let unknown = 0
 
