@@ -44,9 +44,7 @@ const frameworkProblems: Record<string, KnownProblem> = {
 const maxUrlLength = 8 * 1024
 
 /** `basePath`: ends with a slash; pages of problems are below it. */
-export type ErrorsOptions = { basePath: string }
-
-export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
+export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const logger = app.log as Logger
   const failures = makeOutage(logger, { gone: 'requests failed because the store was unavailable' })
   const refusals = makeOutage(logger, { gone: 'requests were refused because too many are in progress' })
@@ -93,7 +91,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
 })
 
 /** Makes the error for a request without a route: 405 if its path has other methods. */
-export function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
+function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split('?', 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')

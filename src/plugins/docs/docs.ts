@@ -3,7 +3,7 @@ import compress from '@fastify/compress'
 import swagger from '@fastify/swagger'
 import swaggerUi, { type FastifySwaggerInitOAuthOptions } from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import fastifyPlugin from 'fastify-plugin'
+import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
@@ -16,29 +16,26 @@ type SignIn = FastifySwaggerInitOAuthOptions
 declare const plantStorePlugin: (system: object) => object
 
 /** Registered before the routes that the contract describes. */
-export const docs = fastifyPlugin<DocsOptions>(
-  async (app, { basePath, openIdConnectUrl, signIn }) => {
-    await app.register(swagger, describeContract({ basePath, openIdConnectUrl }))
-    const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
-    const headers = {
-      'cache-control': 'no-cache',
-      'content-security-policy':
-        `default-src 'none'; base-uri 'none'; connect-src 'self' ${issuer}; form-action 'none'; ` +
-        "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
-      'referrer-policy': 'no-referrer',
-    }
-    const serve = async (scope: FastifyInstance) => {
-      scope.addHook('onSend', async (_request, reply) => {
-        if (reply.problem === undefined) reply.headers(headers)
-      })
-      await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
-      await scope.register(swaggerUi, describeUi(basePath, signIn))
-      servePages(scope, basePath)
-    }
-    await app.register(serve, { prefix: basePath.slice(0, -1) })
-  },
-  { name: 'docs', fastify: '5.x' },
-)
+export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, signIn }) => {
+  await app.register(swagger, describeContract({ basePath, openIdConnectUrl }))
+  const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
+  const headers = {
+    'cache-control': 'no-cache',
+    'content-security-policy':
+      `default-src 'none'; base-uri 'none'; connect-src 'self' ${issuer}; form-action 'none'; ` +
+      "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
+    'referrer-policy': 'no-referrer',
+  }
+  const serve = async (scope: FastifyInstance) => {
+    scope.addHook('onSend', async (_request, reply) => {
+      if (reply.problem === undefined) reply.headers(headers)
+    })
+    await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
+    await scope.register(swaggerUi, describeUi(basePath, signIn))
+    servePages(scope, basePath)
+  }
+  await app.register(serve, { prefix: basePath.slice(0, -1) })
+})
 
 function describeUi(base: string, signIn: SignIn | undefined) {
   const header = pages.fill(base, 'header.html')
