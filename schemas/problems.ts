@@ -89,6 +89,7 @@ const plainProblems = {
 
 const allProblems = { ...problemTypes, ...plainProblems }
 export type ProblemCode = keyof typeof allProblems
+export const problemCodes = Object.keys(allProblems)
 
 /** A problem. `detail` never reveals internals of the service. */
 export type KnownProblem = { readonly code: ProblemCode; readonly detail: string }

@@ -1,6 +1,7 @@
 // Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
 // loaded only with the admin server.
 import type { Counter, Gauge } from 'prom-client'
+import { problemCodes } from '../schemas/problems.ts'
 import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
@@ -36,14 +37,6 @@ export type AnsweredRequest = {
   status: number
   durationMs: number
   problem: string | undefined
-}
-
-/** Reasons of refused requests by the codes of their problems. */
-const reasons: Record<string, string> = {
-  'rate-limited': 'rate',
-  overloaded: 'overload',
-  unauthorized: 'auth',
-  forbidden: 'auth',
 }
 
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
@@ -82,19 +75,22 @@ export async function openMetrics(engine: string) {
     buckets: secondBounds,
     registers,
   })
-  const refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
-  const help = 'Requests that were refused because of a rate limit, overload or a bad token.'
-  meter.counter('plant_store_refused_total', help, () => refused, 'reason')
+  const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
+  meter.counter(
+    'plant_store_problems_total',
+    'Error responses, by the problem that they state.',
+    () => problems,
+    'problem',
+  )
 
   return {
     meter,
     registry,
     /** Counts a request that was answered. */
-    count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
+    count({ method, route = 'other', status, durationMs, problem }: AnsweredRequest): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route, status }, durationMs / 1000)
-      const reason = reasons[problem]
-      if (reason) refused[reason] = Number(refused[reason]) + 1
+      if (problem) problems[problem] = Number(problems[problem]) + 1
     },
   }
 }
