@@ -76,12 +76,7 @@ export async function openMetrics(engine: string) {
     registers,
   })
   const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
-  meter.counter(
-    'plant_store_problems_total',
-    'Error responses, by the problem that they state.',
-    () => problems,
-    'problem',
-  )
+  meter.counter('plant_store_problems_total', 'Error responses by problem.', () => problems, 'problem')
 
   return {
     meter,

@@ -1,7 +1,10 @@
 // Serves what needs no token: the contract, Swagger UI, and the pages to read.
 import compress from '@fastify/compress'
 import swagger from '@fastify/swagger'
-import swaggerUi, { type FastifySwaggerInitOAuthOptions } from '@fastify/swagger-ui'
+import swaggerUi, {
+  type FastifySwaggerInitOAuthOptions,
+  type FastifySwaggerUiOptions,
+} from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
@@ -37,7 +40,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
   await app.register(serve, { prefix: basePath.slice(0, -1) })
 })
 
-function describeUi(base: string, signIn: SignIn | undefined) {
+function describeUi(base: string, signIn: SignIn | undefined): FastifySwaggerUiOptions {
   const header = pages.fill(base, 'header.html')
   const file = (filename: string) => ({ filename, content: pages.fill(base, filename, { header }) })
   return {
@@ -60,7 +63,7 @@ function describeUi(base: string, signIn: SignIn | undefined) {
     ...(signIn && { initOAuth: signIn }),
     // Without a client id the page cannot use the issuer, and its content security policy forbids fetching the issuer's
     // metadata.
-    transformSpecification: (contract: Readonly<Record<string, { securitySchemes?: { oidc?: object } }>>) => {
+    transformSpecification: (contract) => {
       if (!signIn) delete contract.components?.securitySchemes?.oidc
       return contract
     },
