@@ -1,6 +1,7 @@
 // The schemas of errors: problem details (RFC 9457) and their faults. Both are open: members may be added.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
+import { type ProblemTypeName, problemTypes } from './problems.ts'
 
 const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'format'] as const
 
@@ -47,16 +48,8 @@ export const Fault = component(
 )
 export type Fault = Static<typeof Fault>
 
-/** The problems that have a page; the catalogue describes them. */
-export const problemTypeNames = [
-  'invalid-request',
-  'id-conflict',
-  'rate-limited',
-  'nothing-added',
-  'outcome-unknown',
-  'unread',
-  'overloaded',
-] as const
+/** The problems that have a page. */
+export const problemTypeNames = Object.keys(problemTypes) as ProblemTypeName[]
 
 /** Makes the known values of `type`. `basePath` ends with a slash. */
 export function listProblemTypes(basePath: string): string[] {

@@ -1,7 +1,6 @@
 // The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
 // the problem pages are made from it.
 import { joinWords, listShown } from './plant.ts'
-import type { Problem } from './problem.ts'
 
 /** The largest body of a request. */
 export const maxBodyBytes = 16 * 1024
@@ -74,51 +73,34 @@ export const problemTypes = {
 
 export type ProblemTypeName = keyof typeof problemTypes
 
-/** Titles of statuses (RFC 9110, section 15; RFC 6585). */
-const statusTitles = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  408: 'Request Timeout',
-  413: 'Content Too Large',
-  414: 'URI Too Long',
-  415: 'Unsupported Media Type',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
+/** Problems that say no more than their status (RFC 9110, section 15; RFC 6585). */
+const plainProblems = {
+  unauthorized: { status: 401, title: 'Unauthorized' },
+  forbidden: { status: 403, title: 'Forbidden' },
+  'not-found': { status: 404, title: 'Not Found' },
+  'method-not-allowed': { status: 405, title: 'Method Not Allowed' },
+  timeout: { status: 408, title: 'Request Timeout' },
+  'too-large': { status: 413, title: 'Content Too Large' },
+  'uri-too-long': { status: 414, title: 'URI Too Long' },
+  'unsupported-media-type': { status: 415, title: 'Unsupported Media Type' },
+  'headers-too-large': { status: 431, title: 'Request Header Fields Too Large' },
+  internal: { status: 500, title: 'Internal Server Error' },
 } as const
 
-/** How a code appears to clients: as a type of problem, or only as a status. Logs and metrics have the code itself. */
-const kinds = {
-  invalid: 'invalid-request',
-  unauthorized: 401,
-  forbidden: 403,
-  'not-found': 404,
-  'method-not-allowed': 405,
-  timeout: 408,
-  conflict: 'id-conflict',
-  'too-large': 413,
-  'rate-limited': 'rate-limited',
-  'uri-too-long': 414,
-  'unsupported-media-type': 415,
-  'headers-too-large': 431,
-  internal: 500,
-  'nothing-added': 'nothing-added',
-  'outcome-unknown': 'outcome-unknown',
-  unread: 'unread',
-  overloaded: 'overloaded',
-} as const satisfies Record<string, ProblemTypeName | keyof typeof statusTitles>
-export type ProblemCode = keyof typeof kinds
+const allProblems = { ...problemTypes, ...plainProblems }
+export type ProblemCode = keyof typeof allProblems
+export const problemCodes = Object.keys(allProblems)
 
 /** A problem. `detail` never reveals internals of the service. */
 export type KnownProblem = { readonly code: ProblemCode; readonly detail: string }
 
 export const problems = {
-  faults: (count: number) => say('invalid', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
-  notHttp: say('invalid', 'This is not an HTTP/1.1 request.'),
-  badPath: say('invalid', 'The path is not a valid URL path.'),
-  bodyLength: say('invalid', 'The body does not match its Content-Length.'),
-  brokenOff: say('invalid', 'The request could not be processed, or it ended too early.'),
+  faults: (count: number) =>
+    say('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
+  notHttp: say('invalid-request', 'This is not an HTTP/1.1 request.'),
+  badPath: say('invalid-request', 'The path is not a valid URL path.'),
+  bodyLength: say('invalid-request', 'The body does not match its Content-Length.'),
+  brokenOff: say('invalid-request', 'The request could not be processed, or it ended too early.'),
   noToken: say('unauthorized', 'The request has no bearer token.'),
   badToken: say('unauthorized', 'The token is not valid.'),
   noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
@@ -126,7 +108,7 @@ export const problems = {
   otherMethods: (allowed: readonly string[]) =>
     say('method-not-allowed', `Only ${joinWords(allowed, 'and')} are allowed here.`),
   late: say('timeout', 'The request did not arrive in time.'),
-  idTaken: say('conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
+  idTaken: say('id-conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
   bodyTooLarge: say('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
   notJson: say('unsupported-media-type', 'The body must be application/json.'),
@@ -150,10 +132,8 @@ function say(code: ProblemCode, detail: string): KnownProblem {
 }
 
 /** Makes the body of a problem. The pages of types are below `basePath`, which ends with a slash. */
-export function describeProblem({ code, detail }: KnownProblem, basePath = '/'): Problem {
-  const kind = kinds[code]
-  if (typeof kind === 'number')
-    return { type: 'about:blank', title: statusTitles[kind], status: kind, detail }
-  const { title, status } = problemTypes[kind]
-  return { type: `${basePath}problems/${kind}`, title, status, detail }
+export function describeProblem({ code, detail }: KnownProblem, basePath = '/') {
+  const { status, title } = allProblems[code]
+  const type = code in problemTypes ? `${basePath}problems/${code}` : 'about:blank'
+  return { type, title, status, detail }
 }

@@ -3,6 +3,7 @@ import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
+import { headers } from '../schemas/headers.ts'
 import { components } from '../schemas/index.ts'
 import { maxBodyBytes } from '../schemas/problems.ts'
 import type { Meter } from './metrics.ts'
@@ -21,28 +22,11 @@ import type { Settings } from './settings.ts'
 import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
-import { command, version } from './version.ts'
 
-/** Headers of answers that pages of other origins may read. */
-const exposedHeaders = [
-  'ETag',
-  'Link',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'WWW-Authenticate',
-  'X-Request-Id',
-]
-
-/**
- * The answer to the last of them closes the connection. This limits what a client that sends without reading can leave
- * in memory.
- */
+/** The last answer closes the connection. This limits the memory that a client can hold by sending without reading. */
 const maxRequestsPerSocket = 1000
 
-/**
- * `log`: of an open store. `write`, `mask`, `count`: see the access log.
- */
+/** `log`: the log of an open store. `write`, `mask`, `count`: see the access log. */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings
@@ -58,7 +42,7 @@ export async function buildApp(options: AppOptions) {
   const prefix = basePath.slice(0, -1)
   const app = fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    // A plugin writes the access line; a child logger for each request would cost as much again.
+    // A plugin writes the access log; a child logger per request would double its cost.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
@@ -68,7 +52,7 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    // Fastify takes 0 for its default.
+    // Fastify reads 0 as its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,
@@ -82,16 +66,16 @@ export async function buildApp(options: AppOptions) {
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
-  if (corsOrigin !== false)
+  if (corsOrigin !== false) {
+    const exposedHeaders = Object.keys(headers)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
+  }
   await app.register(errors, { basePath })
   await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)
   await app.register(docs, {
     basePath,
-    version,
-    command,
     openIdConnectUrl: issuer && discoveryUrl(issuer),
     signIn: issuer && describeSignIn(issuer),
   })

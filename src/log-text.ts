@@ -3,7 +3,7 @@ import { styleText } from 'node:util'
 
 type Color = Parameters<typeof styleText>[0]
 
-/** By tens of pino's levels. */
+/** Names of pino's levels 10, 20, …, 60. */
 const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
 /** Formats whole lines of JSON as lines of text. */

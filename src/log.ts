@@ -13,7 +13,7 @@ const maxLogBytes = 8 * 2 ** 20
 const logEndMs = 400
 const lineFeed = 0x0a
 
-/** Takes whole lines of JSON, and copies them before it returns. Their writer masks what clients sent. */
+/** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
 export type LogSink = { write(lines: Uint8Array | string): void }
 
 export type Log = ReturnType<typeof openLog>
@@ -63,16 +63,12 @@ const secretFields = ['authorization', 'password', 'connectionString'].flatMap((
 
 /** Makes a logger, for which Fastify describes a request without the values of its query. */
 export function makeLogger(sink: LogSink, level: string, mask: (text: string) => string = String): Logger {
-  const describeRequest = ({ method, url }: { method: string; url: string }) => ({
-    method,
-    url: url.split('?', 1)[0],
-  })
   return pino(
     {
       level,
       base: { pid: process.pid },
       redact: { paths: secretFields, censor: '***' },
-      serializers: { req: describeRequest },
+      serializers: { req: ({ method, url }) => ({ method, url: url.split('?', 1)[0] }) },
       hooks: { streamWrite: mask },
     },
     sink,

@@ -1,6 +1,7 @@
 // Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
 // loaded only with the admin server.
 import type { Counter, Gauge } from 'prom-client'
+import { problemCodes } from '../schemas/problems.ts'
 import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
@@ -38,14 +39,6 @@ export type AnsweredRequest = {
   problem: string | undefined
 }
 
-/** Reasons of refused requests by the codes of their problems. */
-const reasons: Record<string, string> = {
-  'rate-limited': 'rate',
-  overloaded: 'overload',
-  unauthorized: 'auth',
-  forbidden: 'auth',
-}
-
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
@@ -73,10 +66,8 @@ export async function openMetrics(engine: string) {
 
   const running = { version: build, node: process.version, engine }
   const labelNames = Object.keys(running)
-  new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers }).set(
-    running,
-    1,
-  )
+  const info = new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers })
+  info.set(running, 1)
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',
@@ -84,21 +75,17 @@ export async function openMetrics(engine: string) {
     buckets: secondBounds,
     registers,
   })
-  const refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
-  const help = 'Requests that were refused because of a rate limit, overload or a bad token.'
-  meter.counter('plant_store_refused_total', help, () => refused, 'reason')
+  const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
+  meter.counter('plant_store_problems_total', 'Error responses by problem.', () => problems, 'problem')
 
   return {
     meter,
-    contentType: registry.contentType,
-    /** Formats all metrics as text. */
-    write: () => registry.metrics(),
+    registry,
     /** Counts a request that was answered. */
-    count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
+    count({ method, route = 'other', status, durationMs, problem }: AnsweredRequest): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route, status }, durationMs / 1000)
-      const reason = reasons[problem]
-      if (reason) refused[reason] = Number(refused[reason]) + 1
+      if (problem) problems[problem] = Number(problems[problem]) + 1
     },
   }
 }

@@ -1,57 +1,51 @@
-// Logs an outage: when it begins, now and then while it lasts, and when it is over.
+// Logs an outage when it begins and when it is over, and failures without a known end now and then.
 import type { Logger } from 'pino'
 
 /** The least time between two lines of one outage. */
 const windowMs = 10_000
 
-/** Messages of an outage. Without `still` nothing is logged while it lasts. */
-export type OutageWords = { gone: string; still?: string; back: string }
+/** Messages of an outage. Without `back`, its end is not reported, and `gone` is repeated while failures continue. */
+export type OutageWords = { gone: string; back?: string }
 
-export class Outage {
-  readonly #logger: Logger
-  readonly #words: OutageWords
-  readonly #now: () => number
-  #lastLineMs = Number.NEGATIVE_INFINITY
+export type Outage = ReturnType<typeof makeOutage>
+
+/** `now`: milliseconds of a monotonic clock. */
+export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = () => performance.now()) {
+  let lastLineMs = -Infinity
   /** Failures since the last line. */
-  #unlogged = 0
+  let unlogged = 0
   /** The current outage. `isLogged`: a line has reported it. */
-  #current: { sinceMs: number; failures: number; isLogged: boolean } | undefined
+  let current: { sinceMs: number; failures: number; isLogged: boolean } | undefined
 
-  /** `now`: milliseconds of a monotonic clock. */
-  constructor(logger: Logger, words: OutageWords, now = () => performance.now()) {
-    this.#logger = logger
-    this.#words = words
-    this.#now = now
-  }
+  return {
+    /**
+     * Notes a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
+     * `details` are added to the line, if there is one.
+     */
+    reportFailure(fault: Error | string, details: object = {}): void {
+      const nowMs = now()
+      current ??= { sinceMs: nowMs, failures: 0, isLogged: false }
+      const { isLogged } = current
+      current.failures++
+      if (isLogged && back !== undefined) return
+      unlogged++
+      // An outage that returns within the window is logged only after the window, if it still lasts then.
+      if (nowMs - lastLineMs < windowMs) return
+      const reason = typeof fault === 'string' ? fault : fault.message
+      const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }
+      logger.warn({ ...details, failures: unlogged, ...cause }, gone)
+      lastLineMs = nowMs
+      unlogged = 0
+      current.isLogged = true
+    },
 
-  /**
-   * Notes a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
-   * `details` are added to the line, if there is one.
-   */
-  reportFailure(fault: Error | string, details: object = {}): void {
-    const nowMs = this.#now()
-    this.#current ??= { sinceMs: nowMs, failures: 0, isLogged: false }
-    const { isLogged } = this.#current
-    this.#current.failures++
-    const message = isLogged ? this.#words.still : this.#words.gone
-    if (message === undefined) return
-    this.#unlogged++
-    // An outage that returns within the window is logged only after the window, if it still lasts then.
-    if (nowMs - this.#lastLineMs < windowMs) return
-    const reason = typeof fault === 'string' ? fault : fault.message
-    const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }
-    this.#logger.warn({ ...details, failures: this.#unlogged, ...cause }, message)
-    this.#lastLineMs = nowMs
-    this.#unlogged = 0
-    this.#current.isLogged = true
-  }
-
-  reportRecovery(): void {
-    const outage = this.#current
-    this.#current = undefined
-    if (!outage?.isLogged) return
-    const seconds = Math.round((this.#now() - outage.sinceMs) / 100) / 10
-    this.#unlogged = 0
-    this.#logger.info({ seconds, failures: outage.failures }, this.#words.back)
+    reportRecovery(): void {
+      const outage = current
+      current = undefined
+      if (!outage?.isLogged) return
+      const seconds = Math.round((now() - outage.sinceMs) / 100) / 10
+      unlogged = 0
+      logger.info({ seconds, failures: outage.failures }, back)
+    },
   }
 }

@@ -1,17 +1,16 @@
-// A problem of the catalogue as an error: what is thrown to answer a request with it.
+// An error that answers a request with a problem of the catalogue.
 import type { Fault } from '../schemas/problem.ts'
 import { type KnownProblem, type ProblemCode, problems } from '../schemas/problems.ts'
 
-/** `headers`: further ones of the answer. */
+/** `headers`: additional headers of the answer. */
+type Details = { errors?: Fault[]; headers?: Record<string, string> }
+
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly errors: Fault[] | undefined
   readonly headers: Record<string, string>
 
-  constructor(
-    { code, detail }: KnownProblem,
-    { errors, headers = {} }: { errors?: Fault[]; headers?: Record<string, string> } = {},
-  ) {
+  constructor({ code, detail }: KnownProblem, { errors, headers = {} }: Details = {}) {
     super(detail)
     this.name = 'ProblemError'
     this.code = code

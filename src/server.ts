@@ -85,7 +85,7 @@ export async function runService({ settings, warnings }: Service): Promise<void>
 }
 
 async function startAdmin(settings: Settings, log: Log) {
-  // Loaded only when it is on, because loading it takes a seventh of a start.
+  // Loaded only if it is on, because loading it takes a seventh of the time of a start.
   const { openAdmin } = await import('./plugins/admin.ts')
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
@@ -100,7 +100,7 @@ async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: L
   return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })
 }
 
-/** Opens the store, and counts losses of plants. `isNew`: it was made now. */
+/** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */
 async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
   const gone = 'How often the database lost plants that this process had seen.'
@@ -120,18 +120,17 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
 async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<AddressInfo> {
   app.server.maxConnections = maxConnections ?? deriveMaxConnections()
   await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
-    throw explainListen(error, host, port)
+    throw explainListen(error, { host, port })
   })
   return app.server.address() as AddressInfo
 }
 
 /** Less than half of the file descriptors that the process may open, as Linux lists them. */
 function deriveMaxConnections(file = '/proc/self/limits'): number {
-  const [, descriptors] =
-    /^Max open files +(\d+)/m.exec(existsSync(file) ? readFileSync(file, 'utf8') : '') ?? []
-  return descriptors === undefined
-    ? usualConnections
-    : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
+  const limits = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
+  if (descriptors === undefined) return usualConnections
+  return Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }
 
 /** Makes and prints the first token of a store, unless clients have other tokens. */

@@ -1,4 +1,4 @@
-// The forms of the texts of settings: how each is checked and decoded.
+// The forms of settings: how the text of each is checked and decoded.
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
@@ -11,14 +11,14 @@ export class SettingError extends Error {}
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /**
- * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined or NaN for a text
- * of another form. For a more specific message it throws SettingError with the end of the sentence "NAME …".
+ * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined for another form.
+ * For a more specific message it throws SettingError with the end of the sentence "NAME …".
  */
 function decoded<T>(form: string, decode: (given: string) => T | undefined) {
   return Type.Transform(Type.String())
     .Decode((given): T => {
       const value = decode(given)
-      if (value === undefined || Number.isNaN(value)) throw new SettingError(`must be ${form}`)
+      if (value === undefined) throw new SettingError(`must be ${form}`)
       return value
     })
     .Encode(String)
@@ -30,24 +30,18 @@ export function oneOf<const T extends string>(...choices: T[]) {
   return { ...decoded(`one of ${choices.join(', ')}`, find), choices }
 }
 
-/** Reads a text that matches a pattern as a number of units, which is at most `most`. */
-function toNumber(given: string, pattern: RegExp, most: number, unit = 1): number {
-  const number = Math.round(Number(given) * unit)
-  return pattern.test(given) && number <= most ? number : Number.NaN
+/** Makes the schema of a number that matches a pattern and is at most `most`. It is decoded to multiples of `unit`. */
+function number(form: string, pattern: RegExp, most: number, unit = 1) {
+  const decode = (given: string) => Math.round(Number(given) * unit)
+  return decoded(form, (given) => (pattern.test(given) && Number(given) <= most ? decode(given) : undefined))
 }
 
 export const text = decoded('a text', String)
 
-export const port = decoded('a port from 0 to 65535', (given) => toNumber(given, /^\d+$/, 65_535))
-
-export const count = decoded('a whole number from 1 to 9999999', (given) =>
-  toNumber(given, /^[1-9]\d*$/, 9_999_999),
-)
-
+export const port = number('a port from 0 to 65535', /^\d+$/, 65_535)
+export const count = number('a whole number from 1 to 9999999', /^[1-9]\d*$/, 9_999_999)
 /** Decoded to milliseconds. */
-export const seconds = decoded('seconds from 0 to 3600', (given) =>
-  toNumber(given, /^\d+(\.\d+)?$/, 3_600_000, 1000),
-)
+export const seconds = number('seconds from 0 to 3600', /^\d+(\.\d+)?$/, 3600, 1000)
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -172,13 +166,10 @@ export function maskUrl(url: string): string {
     .replaceAll(/([?&](?:password|sslpassword)=)[^&#]*/gi, '$1***')
 }
 
+type Address = { host: string; port: number }
+
 /** Explains why a server cannot listen. `prefix`: of its settings; ADMIN_ for the admin server. */
-export function explainListen(
-  error: NodeJS.ErrnoException,
-  host: string,
-  port: number,
-  prefix = '',
-): SettingError {
+export function explainListen(error: NodeJS.ErrnoException, { host, port }: Address, prefix = '') {
   const free = port < 65_535 ? port + 1 : port - 1
   return new SettingError(
     error.code === 'EADDRINUSE'

@@ -18,68 +18,41 @@ type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
  * Describes a setting. `title`: its variable, and the placeholder of its flag's value, if it has a flag; `schema`: of its
  * text; `preset`: its text by default.
  */
-function set<T extends TSchema>(
-  title: string,
-  schema: T,
-  preset: string,
-  description: string,
-  about?: About,
-): T {
-  return { ...schema, unset: preset || 'none', ...about, title, default: preset, description }
+function set<T extends TSchema>(title: string, schema: T, preset: string, description: string, more?: About) {
+  return { ...schema, unset: preset || 'none', ...more, title, default: preset, description }
 }
 
 /** Describes a setting without a default: if it is not given, it is off, or as `unset` says. */
-function optional<T extends TSchema>(title: string, schema: T, description: string, about?: About) {
-  return Type.Optional({ ...schema, unset: 'off', ...about, title, description } as T)
+function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
+  return Type.Optional({ ...schema, unset: 'off', ...more, title, description } as T)
 }
 
 const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
+const logFormat = is.oneOf('auto', 'json', 'text')
 const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABASE for PostgreSQL.'
-const urlSecret: About = { mask: maskUrl, hasFile: true }
-const maskTokens = (text: string) => text.replaceAll(/[^,\s]+/g, '***')
-const tokenSecret: About = { mask: maskTokens, hasFile: true }
+const secretUrl: About = { mask: maskUrl, hasFile: true }
+const secretList: About = { mask: (text) => text.replaceAll(/[^,\s]+/g, '***'), hasFile: true }
 const half = { unset: '45 % of the file descriptor limit' }
-const protobuf = 'http/protobuf'
+const protocol = is.oneOf('http/protobuf')
 const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
 
 export const settingsSchema = Type.Object({
   host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on. 0.0.0.0 or :: means all addresses.'),
   port: set('PORT port', is.port, '3000', 'Port to listen on; 0 picks a free one.'),
-  databaseUrl: set('DATABASE_URL url', is.databaseUrl, 'file:data/plants.db', url, urlSecret),
-  accessTokens: set(
-    'ACCESS_TOKENS',
-    is.list,
-    '',
-    'Comma-separated tokens that have all scopes.',
-    tokenSecret,
-  ),
+  databaseUrl: set('DATABASE_URL url', is.databaseUrl, 'file:data/plants.db', url, secretUrl),
+  accessTokens: set('ACCESS_TOKENS', is.list, '', 'Comma-separated tokens with all scopes.', secretList),
   firstTokenFile: optional('FIRST_TOKEN_FILE file', is.path, 'File for the first token, instead of stdout.'),
   basePath: set('BASE_PATH path', is.basePath, '/', 'Path prefix of the API, such as /store/v1.'),
   adminPort: optional('ADMIN_PORT port', is.port, 'Port for /livez, /readyz and /metrics.'),
   adminHost: set('ADMIN_HOST address', is.host, '127.0.0.1', 'Address for ADMIN_PORT.'),
   logLevel: set('LOG_LEVEL level', logLevel, 'info', 'Lowest level to log. Access lines have level info.'),
-  logFormat: set(
-    'LOG_FORMAT format',
-    is.oneOf('auto', 'json', 'text'),
-    'auto',
-    'auto: text on a terminal, otherwise json.',
-  ),
+  logFormat: set('LOG_FORMAT format', logFormat, 'auto', 'auto: text on a terminal, otherwise json.'),
   trustProxy: set('TRUST_PROXY', is.trustProxy, 'off', 'Trusted proxies: true, or addresses and subnets.'),
   corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; * for all.'),
   rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
-  maxConnections: optional(
-    'MAX_CONNECTIONS',
-    is.count,
-    'Maximum number of open connections. Further ones are closed.',
-    half,
-  ),
+  maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
-  drainDelayMs: set(
-    'DRAIN_DELAY',
-    is.seconds,
-    '0',
-    'Seconds for which the port stays open after /readyz turns 503.',
-  ),
+  drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds between /readyz 503 and closing the port.'),
   oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer whose JWTs are accepted. Must equal the iss claim.'),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
   oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", { unset: 'discovered' }),
@@ -88,12 +61,7 @@ export const settingsSchema = Type.Object({
   oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
   oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client ID for signing in on the docs page.'),
   otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, { mask: maskUrl }),
-  otlpProtocol: set(
-    'OTEL_EXPORTER_OTLP_PROTOCOL',
-    is.oneOf(protobuf),
-    protobuf,
-    'Protocol of the collector.',
-  ),
+  otlpProtocol: set('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, 'http/protobuf', 'Protocol of the collector.'),
 })
 
 export type Settings = StaticDecode<typeof settingsSchema>
@@ -119,7 +87,7 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
   return { key: key as SettingName, name, flag, value, unset, choices, description, mask, hasFile }
 })
 
-/** The settings that turn features on, by the first word of the names of those that are otherwise ignored. */
+/** The setting that turns a feature on. While it is off, settings whose names begin with this word are ignored. */
 const parts: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
 /** Where a text comes from: `from` is the kind of source, `name` its name there. */
@@ -238,17 +206,16 @@ function shareTraceVariables({ env, file }: Sources): void {
  * Finds likely mistakes: tokens that can be guessed, the audience that Keycloak puts into all tokens, and secrets in
  * flags.
  */
-function findMistakes({ accessTokens, oidcAudience }: Settings, flags: Flags): string[] {
+function findMistakes({ accessTokens, oidcAudience }: Settings, { databaseUrl = '' }: Flags): string[] {
   const short = 'is shorter than 16 characters and could be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>
     length < 16 ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
   )
   if (oidcAudience.includes('account'))
     warnings.push('OIDC_AUDIENCE contains "account", which is also in tokens for other services')
-  for (const { key, mask, flag, name } of settingRows)
-    if (mask(flags[key] ?? '') !== (flags[key] ?? ''))
-      warnings.push(
-        `other users of this machine can see the secret in ${flag}; set ${name} in the environment instead`,
-      )
+  if (maskUrl(databaseUrl) !== databaseUrl)
+    warnings.push(
+      'other users of this machine can see the secret in --database-url; set DATABASE_URL in the environment instead',
+    )
   return warnings
 }

@@ -2,6 +2,7 @@
 
 /** `signal` or `err`: why the process ends. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
+type Finish = (cause: Cause, hurry: AbortSignal) => Promise<void>
 
 /**
  * The process group, the launcher and npm may each forward a signal, so another one within this time counts as the
@@ -13,10 +14,7 @@ const echoMs = 500
  * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error, and exits when it resolves, with 0 or 1, or after
  * `limitMs`. `hurry` is aborted by a second signal.
  */
-export function finishOnSignal(
-  finish: (cause: Cause, hurry: AbortSignal) => Promise<void>,
-  limitMs: number,
-): void {
+export function finishOnSignal(finish: Finish, limitMs: number): void {
   const hurry = new AbortController()
   let startMs: number | undefined
 

@@ -26,7 +26,7 @@ export type AdminOptions = {
 /** Starts the server. Rejects with SettingError if it cannot listen. */
 export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
   const engine = engineOf(databaseUrl)
-  const { meter, count, contentType, write } = await openMetrics(engine.name.toLowerCase())
+  const { meter, count, registry } = await openMetrics(engine.name.toLowerCase())
   let state: 'starting' | 'draining' | 'serving' = 'starting'
   let isWritable = async (): Promise<true | undefined> => undefined
   /** Resolves within a second to the reason for not being ready; undefined when ready. */
@@ -54,10 +54,12 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   await app.register(errors, { basePath: '/' })
   app.get('/livez', () => ({ status: 'live' }))
   app.get('/readyz', async (_request, reply) => answer(reply, await findFault()))
-  app.get('/metrics', async (_request, reply) => reply.type(contentType).send(await write()))
+  app.get('/metrics', async (_request, reply) =>
+    reply.type(registry.contentType).send(await registry.metrics()),
+  )
   const listenTextResolver = (address: string) => `admin server listening at ${address}`
   await app.listen({ host, port, listenTextResolver }).catch((error) => {
-    throw explainListen(error, host, port, 'ADMIN_')
+    throw explainListen(error, { host, port }, 'ADMIN_')
   })
 
   return {

@@ -1,12 +1,13 @@
 // Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
 // HTTP.
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
-import type { Fault } from '../../schemas/problem.ts'
+import type { Fault, Problem } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
@@ -27,8 +28,10 @@ const storeProblems: Record<FailedOutcome, KnownProblem> = {
   overloaded: problems.overloaded,
 }
 
-/** Problems for errors of Fastify and its plugins. */
+/** Problems for errors of Node's parser, of Fastify and its plugins. */
 const frameworkProblems: Record<string, KnownProblem> = {
+  ERR_HTTP_REQUEST_TIMEOUT: problems.late,
+  HPE_HEADER_OVERFLOW: problems.headTooLarge,
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_MAX_PARAM_LENGTH: problems.nothingHere,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
@@ -40,24 +43,11 @@ const frameworkProblems: Record<string, KnownProblem> = {
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
-/** Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage. */
-const failureWords = {
-  gone: 'requests failed because the store was unavailable',
-  still: 'further requests failed because the store was unavailable',
-  back: '',
-}
-const refusalWords = {
-  gone: 'requests were refused because too many are in progress',
-  still: 'further requests were refused because too many are in progress',
-  back: '',
-}
-
 /** `basePath`: ends with a slash; pages of problems are below it. */
-export type ErrorsOptions = { basePath: string }
-
-export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
-  const failures = new Outage(app.log as Logger, failureWords)
-  const refusals = new Outage(app.log as Logger, refusalWords)
+export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
+  const logger = app.log as Logger
+  const failures = makeOutage(logger, { gone: 'requests failed because the store was unavailable' })
+  const refusals = makeOutage(logger, { gone: 'requests were refused because too many are in progress' })
   app.decorateReply('problem', undefined)
 
   // Requests that cannot be served are refused before their body is read.
@@ -101,7 +91,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
 })
 
 /** Makes the error for a request without a route: 405 if its path has other methods. */
-export function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
+function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split('?', 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
@@ -121,16 +111,13 @@ function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
 }
 
 /**
- * Finds the faults of a request in its body and its query, as Fastify stops at the first part that has some. `known`:
- * faults of members that need no second one.
+ * Validates both the body and the query of a request, because Fastify stops at the first invalid part. `known`: faults
+ * that were found already; their members get no second one.
  */
 export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
-  const parts = [
-    ['body', request.body],
-    ['querystring', request.query],
-  ] as const
-  const faults = parts.flatMap(([part, value]) => {
+  const faults = (['body', 'querystring'] as const).flatMap((part) => {
     const validate = request.getValidationFunction(part)
+    const value = part === 'body' ? request.body : request.query
     return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
   })
   return faults
@@ -138,42 +125,37 @@ export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): 
     .slice(0, maxFaults)
 }
 
-type ClientError = NodeJS.ErrnoException & { code?: string }
-
 /** Makes the options of an app that answers with problems where Node or Fastify would answer by itself. */
 export function answerWithProblems(basePath: string) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
-    clientErrorHandler: makeClientErrorHandler(basePath),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
+      answerClientError(error, socket, basePath),
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       request.server.errorHandler(error, request, reply.header(...nosniff)),
   }
 }
 
-/** Makes the handler for bytes that are no HTTP request, or that come too late: Fastify never sees those. */
-function makeClientErrorHandler(basePath: string) {
-  return (error: ClientError, socket: Socket): void => {
-    // The connection itself failed, or has been answered.
-    if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
-    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-    const isLarge = error.code === 'HPE_HEADER_OVERFLOW'
-    const known = isLate ? problems.late : isLarge ? problems.headTooLarge : problems.notHttp
-    const body = describe(new ProblemError(known), basePath)
-    const text = JSON.stringify(body)
-    const head = [
-      `HTTP/1.1 ${body.status} ${body.status === 400 ? 'Bad Request' : body.title}`,
-      'content-type: application/problem+json',
-      `content-length: ${Buffer.byteLength(text)}`,
-      'x-content-type-options: nosniff',
-      'cache-control: no-store',
-      'connection: close',
-    ]
-    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
-  }
+/** Answers bytes that are no HTTP request, or that come too late: Fastify never sees those. */
+function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePath: string): void {
+  // The connection itself failed, or has been answered.
+  if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
+  const known = frameworkProblems[String(error.code)] ?? problems.notHttp
+  const body = describe(new ProblemError(known), basePath)
+  const text = JSON.stringify(body)
+  const head = [
+    `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}`,
+    'content-type: application/problem+json',
+    `content-length: ${Buffer.byteLength(text)}`,
+    nosniff.join(': '),
+    'cache-control: no-store',
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
 
 function describe({ code, message, errors }: ProblemError, basePath: string) {
-  const body = describeProblem({ code, detail: message }, basePath)
-  if (code === 'invalid') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
+  const body: Problem = describeProblem({ code, detail: message }, basePath)
+  if (code === 'invalid-request') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
   return body
 }

@@ -2,13 +2,12 @@
 // variables itself.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Span } from '@opentelemetry/api'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Meter } from '../metrics.ts'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import { version } from '../version.ts'
 
 /** Time that a shutdown waits for the collector. */
@@ -33,29 +32,23 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
     instrumentHooks: false,
     instrumentHandler: false,
     recordExceptions: false,
-    requestHook: (span, request) => describeRequest(span, request, mask),
+    requestHook(span, { method, url, routeOptions }) {
+      if (!span.isRecording()) return
+      span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
+      // Values of the query may be secrets.
+      span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
+    },
   })
   instrumentation.setTracerProvider(provider)
   await app.register(instrumentation.plugin())
   app.addHook('onClose', async () => {
     const end = provider.shutdown().catch(() => {})
     await Promise.race([end, delay(flushMs, undefined, { ref: false })])
-    // What the provider has registered for the process.
+    // The provider registered these for the whole process.
     trace.disable()
     propagation.disable()
   })
 })
-
-/** Names the span, and removes the query of the URL, whose values may be secrets. */
-function describeRequest(
-  span: Span,
-  { method, url, routeOptions }: FastifyRequest,
-  mask: (text: string) => string,
-) {
-  if (!span.isRecording()) return
-  span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
-  span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
-}
 
 async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
   const { NodeTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-node')
@@ -72,48 +65,26 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
   const exporter = watchExporter(new OTLPTraceExporter(), logger as Logger, meter)
   const provider = new NodeTracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
-    spanProcessors: [clientFaults, new BatchSpanProcessor(exporter)],
+    spanProcessors: [new BatchSpanProcessor(exporter)],
   })
   // Spans have no children here, so the context need not follow asynchronous calls, which would slow down each of them.
   provider.register({ contextManager: null })
   return provider
 }
 
-/**
- * @fastify/otel marks every answer of an error handler as an error, but for a server 4xx is not an error
- * (OpenTelemetry, HTTP spans).
- */
-const clientFaults = {
-  onStart() {},
-  onEnd({ attributes, status }: ReadableSpan): void {
-    if (Number(attributes['http.response.status_code']) < 500)
-      Object.assign(status, { code: 0, message: undefined })
-  },
-  async forceFlush() {},
-  async shutdown() {},
-}
-
-/**
- * Counts spans, and logs outages of the collector. Its answers are not logged, because they may repeat what was sent to
- * it.
- */
+/** Adapts spans before they are sent, counts those that are lost, and logs outages of the collector. */
 function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
-  const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
-  let [sent, lost] = [0, 0]
-  meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => sent)
-  meter.counter(
-    'plant_store_spans_dropped_total',
-    'Spans that could not be sent to the collector.',
-    () => lost,
-  )
+  const outage = makeOutage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
+  let lost = 0
+  meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {
     export(spans, done) {
+      for (const span of spans) clearClientError(span)
       exporter.export(spans, (result) => {
-        if (result.code === 0) {
-          sent += spans.length
-          outage.reportRecovery()
-        } else {
+        if (result.code === 0) outage.reportRecovery()
+        else {
           lost += spans.length
+          // The answer of the collector is not logged, because it may repeat what was sent to it.
           outage.reportFailure(describeFault(result.error))
         }
         done(result)
@@ -121,6 +92,12 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
     },
     shutdown: () => exporter.shutdown(),
   }
+}
+
+/** @fastify/otel marks all errors, but for a server 4xx is not an error (OpenTelemetry, HTTP spans). */
+function clearClientError({ attributes, status }: ReadableSpan): void {
+  if (Number(attributes['http.response.status_code']) < 500)
+    Object.assign(status, { code: 0, message: undefined })
 }
 
 function describeFault(error: (Error & { code?: unknown }) | undefined): string {

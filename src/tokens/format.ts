@@ -24,6 +24,14 @@ export function readTokenId(text: string): string | undefined {
   return body !== undefined && checksum(body) === sum ? id : undefined
 }
 
+/**
+ * True for what begins like a JWT: `{"` in base64url. White space around the `{` would be valid JSON, but no issuer
+ * writes it, and the masks of the log would have to know that spelling, too.
+ */
+export function isJwt(token: string): boolean {
+  return /^ey[I-L]/.test(token)
+}
+
 /** Returns the SHA-256 of a token in hex, which is what is stored. */
 export function hashToken(token: string): string {
   return hash('sha256', token)

@@ -5,7 +5,7 @@ import { problems } from '../../schemas/problems.ts'
 import type { Meter } from '../metrics.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Issuer } from './issuer.ts'
-import { IssuerKeys, type IssuerKeysOptions } from './issuer-keys.ts'
+import { cacheKeys, type IssuerKeys, type IssuerKeysOptions } from './issuer-keys.ts'
 import { findClaimFault, type Refusal, readJwt, readScopes, reasons, refuse, toleranceS } from './jwt.ts'
 import type { Grant } from './verifier.ts'
 
@@ -17,7 +17,7 @@ const verdictMs = 60_000
  * keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
  */
 export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOptions & { meter: Meter }) {
-  const keys = new IssuerKeys(issuer, options)
+  const keys = cacheKeys(issuer, options)
   // Not awaited, so that the start does not depend on the issuer.
   void keys.load()
   const refused: Record<string, number> = Object.fromEntries(Object.keys(reasons).map((one) => [one, 0]))
@@ -30,14 +30,14 @@ export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOp
     const { reason } = verdict
     refused[reason] = Number(refused[reason]) + 1
     if (reason !== 'unavailable') return undefined
-    const retryS = Math.max(1, Math.ceil(keys.retryMs / 1000))
+    const retryS = Math.max(1, Math.ceil(keys.retryMs() / 1000))
     throw new ProblemError(problems.noKeys, { headers: { 'retry-after': String(retryS) } })
   }
 }
 
 /** Returns the grant of a single token, or why it is refused. */
 export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Grant | Refusal> {
-  return judge(token, issuer, new IssuerKeys(issuer, { logger }))
+  return judge(token, issuer, cacheKeys(issuer, { logger }))
 }
 
 async function judge(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Refusal> {

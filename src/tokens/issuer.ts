@@ -8,8 +8,7 @@ export type Issuer = Settings & { oidcIssuer: string }
 
 /** Returns the issuer of the settings; undefined if none is set. */
 export function issuerOf(settings: Settings): Issuer | undefined {
-  const { oidcIssuer } = settings
-  return oidcIssuer === undefined ? undefined : { ...settings, oidcIssuer }
+  return settings.oidcIssuer === undefined ? undefined : (settings as Issuer)
 }
 
 /** URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
@@ -17,14 +16,8 @@ export function discoveryUrl({ oidcIssuer }: Issuer): string {
   return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
-export type Resource = { path: string; url: string; metadata: object }
-
 /** Makes the metadata of the protected resource, its path and its URL; undefined if no audience is an https URL. */
-export function describeResource({
-  oidcIssuer,
-  oidcAudience,
-  oidcScopePrefix,
-}: Issuer): Resource | undefined {
+export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
   const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined
   const { origin, pathname, search } = new URL(resource)
@@ -50,6 +43,8 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
     additionalQueryStringParams: { resource, audience: resource },
   }
 }
+
+type Resource = { path: string; metadata: object }
 
 /** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {

@@ -26,15 +26,11 @@ export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet>
 
 /** Describes in words why a fetch failed. Never throws: the error may be any value that the network code threw. */
 export function describeFailure(error: unknown): string {
-  const texts: string[] = []
+  const { message, code, cause, errors } = Object(error)
   // The cause may say more, and an AggregateError has no message.
-  for (let one = error; texts.length < 4 && typeof one === 'object' && one !== null; ) {
-    const { message, code, cause, errors } = one as { [name: string]: unknown }
-    const text = typeof message === 'string' && message !== '' ? message : code
-    if (typeof text === 'string' && text !== '') texts.push(text)
-    one = cause ?? (Array.isArray(errors) ? errors[0] : undefined)
-  }
-  return texts.join(': ').slice(0, 500) || 'unknown error'
+  const texts = [message || code, Object(cause ?? errors?.[0]).message]
+  const words = texts.filter((text) => typeof text === 'string' && text !== '')
+  return words.join(': ').slice(0, 500) || 'unknown error'
 }
 
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {

@@ -4,12 +4,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { Outage } from '../outage.ts'
+import { makeOutage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
-import { hashToken, readTokenId } from './format.ts'
-import { isJwt } from './jwt.ts'
+import { hashToken, isJwt, readTokenId } from './format.ts'
 import { scopes, type Tokens, touchMs } from './tokens.ts'
 
 const verdictMs = 2000
@@ -41,27 +40,18 @@ export type VerifierOptions = {
 
 /** Makes `verify`. It rejects when the token cannot be verified now: with StoreUnavailable, or as `verifyIssued` does. */
 export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
-  const {
-    accessTokens,
-    logger,
-    verifyIssued,
-    now = Date.now,
-    monotonicNow = () => performance.now(),
-  } = options
+  const { accessTokens, logger, verifyIssued } = options
+  const { now = Date.now, monotonicNow = () => performance.now() } = options
   const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
-  const own = new Map(
-    accessTokens.map((token, index) => [
-      hashToken(Buffer.from(token).toString('latin1')),
-      makeOwnGrant(index),
-    ]),
-  )
+  const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1'))
+  const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of junk evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times until which invalid tokens are not judged again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  /** Tokens that are being judged: one that many requests bring at once is judged once. */
+  /** Tokens that are being judged, so that concurrent requests with the same token share a verdict. */
   const judging = new Map<string, Promise<Grant | undefined>>()
   let unknown = 0
 
@@ -124,9 +114,8 @@ function makeOwnGrant(index: number): Grant {
 
 /** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
-  const outage = new Outage(logger, {
+  const outage = makeOutage(logger, {
     gone: 'the last use of a token could not be saved',
-    still: 'the last use of tokens still cannot be saved',
     back: 'the last use of tokens is saved again',
   })
   /** When the last note was begun, by id. */

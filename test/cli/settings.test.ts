@@ -306,7 +306,9 @@ test('an unavailable address is explained by its settings', async (t) => {
     ['ENOTFOUND', 1, 'cannot listen on HOST a.test, PORT 1: odd'],
   ]
   for (const [code, port, line] of cases)
-    t.match(explainListen(Object.assign(new Error('odd'), { code }), 'a.test', port), { message: line })
+    t.match(explainListen(Object.assign(new Error('odd'), { code }), { host: 'a.test', port }), {
+      message: line,
+    })
 })
 
 test('a port in use is reported in one line, with exit code 1', async (t) => {

@@ -34,7 +34,7 @@ test('there is one line for each request, without values of its query and tokens
     { level: 30, method: 'POST', url: '/plants', route: '/plants', status: 200, requestId: 'mine-1' },
     { method: 'GET', status: 200, remoteAddress: '192.0.2.7', token: /./, bytes: 23 },
     { method: 'HEAD', status: 200 },
-    { status: 400, problem: 'invalid', remoteAddress: '127.0.0.1' },
+    { status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' },
     { url: /^\/\*\*\*/, status: 404, problem: 'not-found' },
     { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number },
   ])

@@ -126,8 +126,8 @@ test('parts publish numbers by label, and requests are counted by method, route 
     'b_seconds_count{outcome="bad"} 0',
     'http_request_duration_seconds_count{method="GET",route="/plants",status="200"} 1',
     'http_request_duration_seconds_count{method="other",route="other",status="401"} 1',
-    'plant_store_refused_total{reason="auth"} 1',
-    'plant_store_refused_total{reason="rate"} 0',
+    'plant_store_problems_total{problem="unauthorized"} 1',
+    'plant_store_problems_total{problem="rate-limited"} 0',
     'plant_store_log_lines_dropped_total 3',
     'plant_store_ready 0',
   ])

@@ -120,14 +120,14 @@ const links: [href: string, served: string | undefined][] = [
 ]
 
 test('links of the guide lead where the page is, and are text where nothing is served', async (t) => {
-  const site = { base: '/store/v1/', command: 'plant-store' }
+  const base = '/store/v1/'
   for (const [href, served] of links) {
-    const html = renderMarkdown(site, `# Title\n[the *text*](<${href}>)`)
+    const html = renderMarkdown(base, `# Title\n[the *text*](<${href}>)`)
     if (served === undefined) t.match(html, '<p>the <em>text</em></p>', href)
     else t.ok(html.includes(`<p><a href="${served}">the <em>text</em></a></p>`), href)
   }
   t.match(
-    renderMarkdown(site, '## Paging & `limit`'),
+    renderMarkdown(base, '## Paging & `limit`'),
     '<h2 id="paging--limit">Paging &amp; <code>limit</code></h2>',
   )
 })

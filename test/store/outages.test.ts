@@ -1,6 +1,6 @@
-// While the database is away the log says so when it goes, every ten seconds, and when it is back: not for each request.
+// An outage of the database is logged when it begins and when it is over; failed requests at most every ten seconds.
 import { test } from 'tap'
-import { Outage } from '../../src/outage.ts'
+import { makeOutage } from '../../src/outage.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { collectLines, openFailing } from '../support/stores.ts'
@@ -36,21 +36,19 @@ test('requests that the store fails or refuses are logged at most every ten seco
   t.equal(lines.length, 2)
 })
 
-test('an outage has a line when it begins, one every ten seconds, and one when it is over', async (t) => {
+test('an outage has a line when it begins and one when it is over', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
-  const outage = new Outage(logger, { gone: 'gone', still: 'still', back: 'back' }, () => nowMs)
+  const outage = makeOutage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
   const told = () =>
     lines.splice(0).map(({ msg, failures, seconds, reason }) => [msg, failures, seconds, reason])
   outage.reportRecovery()
-  for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
+  for (; nowMs < 5000; nowMs += 100) outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
   outage.reportRecovery()
   t.strictSame(told(), [
     ['gone', 1, undefined, undefined],
-    ['still', 100, undefined, 'no'],
-    ['still', 100, undefined, 'no'],
-    ['back', 250, 25, undefined],
+    ['back', 50, 5, undefined],
   ])
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
@@ -65,9 +63,19 @@ test('an outage has a line when it begins, one every ten seconds, and one when i
     ['gone', 3, undefined, undefined],
     ['back', 2, 6, undefined],
   ])
-  const quiet = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
-  for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.reportFailure(new Error('no'), {})
-  t.strictSame(told(), [['gone', 1, undefined, undefined]])
+})
+
+test('failures without an end are logged every ten seconds', async (t) => {
+  const { logger, lines } = collectLines()
+  let nowMs = 0
+  const outage = makeOutage(logger, { gone: 'gone' }, () => nowMs)
+  for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
+  t.match(lines, [
+    { msg: 'gone', failures: 1, err: { message: 'no' } },
+    { msg: 'gone', failures: 100, reason: 'no' },
+    { msg: 'gone', failures: 100, reason: 'no' },
+  ])
+  t.equal(lines.length, 3)
 })
 
 test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {

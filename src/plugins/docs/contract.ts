@@ -4,10 +4,11 @@ import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { describeHeaders } from '../../../schemas/headers.ts'
 import { listProblemTypes } from '../../../schemas/problem.ts'
+import { version } from '../../version.ts'
 import { fill } from './pages.ts'
 
 /** `basePath` ends with a slash; `openIdConnectUrl`: metadata of the issuer whose tokens are accepted, if any. */
-export type ContractOptions = { basePath: string; version: string; openIdConnectUrl: string | undefined }
+export type ContractOptions = { basePath: string; openIdConnectUrl: string | undefined }
 
 const bearer = {
   type: 'http',
@@ -18,7 +19,7 @@ const bearer = {
 
 /** Makes the options of @fastify/swagger. */
 export function describeContract(options: ContractOptions): FastifyDynamicSwaggerOptions {
-  const { basePath, version, openIdConnectUrl } = options
+  const { basePath, openIdConnectUrl } = options
   const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A JWT from the issuer.' }
   const securitySchemes = { bearer, ...(openIdConnectUrl && { oidc }) }
   return {
@@ -28,7 +29,7 @@ export function describeContract(options: ContractOptions): FastifyDynamicSwagge
         title: 'Plant Store',
         version,
         summary: 'Add plants, list plants.',
-        description: fill('introduction.md', { base: basePath }),
+        description: fill(basePath, 'introduction.md'),
         contact: { name: 'Plant Store' },
         license: { name: 'MIT', identifier: 'MIT' },
       },

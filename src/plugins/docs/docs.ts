@@ -1,57 +1,55 @@
 // Serves what needs no token: the contract, Swagger UI, and the pages to read.
 import compress from '@fastify/compress'
 import swagger from '@fastify/swagger'
-import swaggerUi, { type FastifySwaggerInitOAuthOptions } from '@fastify/swagger-ui'
+import swaggerUi, {
+  type FastifySwaggerInitOAuthOptions,
+  type FastifySwaggerUiOptions,
+} from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
-import fastifyPlugin from 'fastify-plugin'
+import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
-/** `command`: how the command line is called here; `signIn`: how readers sign in at the issuer. */
-export type DocsOptions = ContractOptions & { command: string; signIn: SignIn | undefined }
+/** `signIn`: how readers sign in at the issuer. */
+export type DocsOptions = ContractOptions & { signIn: SignIn | undefined }
 type SignIn = FastifySwaggerInitOAuthOptions
 
 /** Defined in the browser, by swagger.js. */
 declare const plantStorePlugin: (system: object) => object
 
 /** Registered before the routes that the contract describes. */
-export const docs = fastifyPlugin<DocsOptions>(
-  async (app, { basePath, version, openIdConnectUrl, command, signIn }) => {
-    await app.register(swagger, describeContract({ basePath, version, openIdConnectUrl }))
-    const site = { base: basePath, command }
-    const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
-    const headers = {
-      'cache-control': 'no-cache',
-      'content-security-policy':
-        `default-src 'none'; base-uri 'none'; connect-src 'self' ${issuer}; form-action 'none'; ` +
-        "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
-      'referrer-policy': 'no-referrer',
-    }
-    const serve = async (scope: FastifyInstance) => {
-      scope.addHook('onSend', async (_request, reply) => {
-        if (reply.problem === undefined) reply.headers(headers)
-      })
-      await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
-      await scope.register(swaggerUi, describeUi(site, signIn))
-      servePages(scope, site)
-    }
-    await app.register(serve, { prefix: basePath.slice(0, -1) })
-  },
-  { name: 'docs', fastify: '5.x' },
-)
+export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, signIn }) => {
+  await app.register(swagger, describeContract({ basePath, openIdConnectUrl }))
+  const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
+  const headers = {
+    'cache-control': 'no-cache',
+    'content-security-policy':
+      `default-src 'none'; base-uri 'none'; connect-src 'self' ${issuer}; form-action 'none'; ` +
+      "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
+    'referrer-policy': 'no-referrer',
+  }
+  const serve = async (scope: FastifyInstance) => {
+    scope.addHook('onSend', async (_request, reply) => {
+      if (reply.problem === undefined) reply.headers(headers)
+    })
+    await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
+    await scope.register(swaggerUi, describeUi(basePath, signIn))
+    servePages(scope, basePath)
+  }
+  await app.register(serve, { prefix: basePath.slice(0, -1) })
+})
 
-function describeUi(site: pages.Site, signIn: SignIn | undefined) {
-  const file = (filename: string) => ({ filename, content: pages.fill(filename, site) })
-  const header = pages.fill('header.html', site)
-  const script = { filename: 'swagger.js', content: pages.fill('swagger.js', { ...site, header }) }
+function describeUi(base: string, signIn: SignIn | undefined): FastifySwaggerUiOptions {
+  const header = pages.fill(base, 'header.html')
+  const file = (filename: string) => ({ filename, content: pages.fill(base, filename, { header }) })
   return {
     routePrefix: '/docs',
-    indexPrefix: site.base,
+    indexPrefix: base,
     theme: {
       title: 'Plant Store',
       css: [file('theme.css'), file('swagger.css')],
-      js: [script, file('page.js')],
+      js: [file('swagger.js'), file('page.js')],
       favicon: [{ ...file('icon.svg'), rel: 'icon', type: 'image/svg+xml', sizes: 'any' }],
     },
     uiConfig: {
@@ -65,7 +63,7 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
     ...(signIn && { initOAuth: signIn }),
     // Without a client id the page cannot use the issuer, and its content security policy forbids fetching the issuer's
     // metadata.
-    transformSpecification: (contract: Readonly<Record<string, { securitySchemes?: { oidc?: object } }>>) => {
+    transformSpecification: (contract) => {
       if (!signIn) delete contract.components?.securitySchemes?.oidc
       return contract
     },
@@ -73,7 +71,7 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
 }
 
 /** Serves the pages and the contract, each made at its first request. */
-function servePages(app: FastifyInstance, site: pages.Site): void {
+function servePages(app: FastifyInstance, base: string): void {
   const serve = (path: string, make: () => string, type = 'text/html') => {
     let bytes: Buffer | undefined
     app.get(path, async (_request, reply) => {
@@ -82,15 +80,13 @@ function servePages(app: FastifyInstance, site: pages.Site): void {
     })
   }
   const serveMarkdown = (path: string, write: () => string) =>
-    serve(path, () => pages.renderMarkdown(site, write()))
+    serve(path, () => pages.renderMarkdown(base, write()))
 
-  serve('/', () =>
-    pages.renderPage(site, 'Plant Store', pages.fill('home.html', { ...site, path: site.base.slice(0, -1) })),
-  )
+  serve('/', () => pages.renderPage(base, 'Plant Store', pages.fill(base, 'home.html')))
   for (const name of pages.readingPages)
     serveMarkdown(`/docs/${name}`, () => pages.readOwn(`docs/${name}.md`))
   for (const name of problemTypeNames)
-    serveMarkdown(`/problems/${name}`, () => pages.describeProblemType(site.base, name))
+    serveMarkdown(`/problems/${name}`, () => pages.describeProblemType(base, name))
   for (const name of pages.programs)
     serve(`/docs/examples/${name}`, () => pages.readOwn(`examples/${name}`), 'text/plain')
   serve('/openapi.yaml', () => app.swagger({ yaml: true }), 'application/yaml')

@@ -1,12 +1,11 @@
-// The pages to read: home, pages of `docs/`, and a page for each type of problem.
+// The pages to read: home, pages of `docs/`, and a page for each type of problem. `base` is the base path, which ends
+// with a slash.
 import { readFileSync } from 'node:fs'
 import { Marked } from 'marked'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
-import { problemTypes } from '../../../schemas/problems.ts'
-
-/** Texts of pages. `base`: the base path, which ends with a slash; `command`: how the command line is called here. */
-export type Site = { base: string; command: string }
+import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
+import { command } from '../../version.ts'
 
 /** Pages of `docs/` that are served, and the example programs that they link to. */
 export const readingPages = ['guide']
@@ -19,19 +18,20 @@ export function readOwn(path: string, folder: string | URL = root): string {
   return readFileSync(new URL(path, folder), 'utf8')
 }
 
-/** Reads a file of `static/` and fills each `{{name}}` in it. */
-export function fill(file: string, texts: Record<string, string>): string {
+/** Reads a file of `static/` and fills in `{{base}}`, `{{command}}` and the names of `more`. */
+export function fill(base: string, file: string, more: Record<string, string> = {}): string {
+  const texts: Record<string, string> = { base, command, ...more }
   const text = readOwn(`static/${file}`, import.meta.url)
   return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(texts[name]))
 }
 
 /** Makes the HTML of a page. `title`: text; `main`: HTML. */
-export function renderPage(site: Site, title: string, main: string): string {
-  return fill('frame.html', { ...site, title, main, header: fill('header.html', site) })
+export function renderPage(base: string, title: string, main: string): string {
+  return fill(base, 'frame.html', { title, main, header: fill(base, 'header.html') })
 }
 
 /** Makes the HTML of a page in our own Markdown. */
-export function renderMarkdown(site: Site, text: string): string {
+export function renderMarkdown(base: string, text: string): string {
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }) {
@@ -43,7 +43,7 @@ export function renderMarkdown(site: Site, text: string): string {
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       link(token) {
-        const href = findServed(site, token.href)
+        const href = findServed(base, token.href)
         if (href === undefined) return this.parser.parseInline(token.tokens)
         token.href = href
         // The renderer of the library continues.
@@ -53,11 +53,11 @@ export function renderMarkdown(site: Site, text: string): string {
   })
   const [, title] = /^# (.*)/m.exec(text) ?? []
   const article = `<article class="prose">${marked.parse(text, { async: false })}</article>`
-  return renderPage(site, `${title} – Plant Store`, article)
+  return renderPage(base, `${title} – Plant Store`, article)
 }
 
 /** Finds the URL of a link in our own Markdown; most files of the repository are not served. */
-function findServed({ base }: Site, href: string): string | undefined {
+function findServed(base: string, href: string): string | undefined {
   if (/^(?:https?:|#|\/)/.test(href)) return href
   if (/^\.\.\/(?:openapi|problems\/)/.test(href)) return base + href.slice(3)
   if (href.startsWith('../examples/')) return `${base}docs/${href.slice(3)}`
@@ -66,7 +66,7 @@ function findServed({ base }: Site, href: string): string | undefined {
 }
 
 /** Writes the page of a type of problem in Markdown. */
-export function describeProblemType(base: string, name: (typeof problemTypeNames)[number]): string {
+export function describeProblemType(base: string, name: ProblemTypeName): string {
   const { status, ...texts } = problemTypes[name]
   const bodies = Object.values(makeExamples(base))
     .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
@@ -74,5 +74,5 @@ export function describeProblemType(base: string, name: (typeof problemTypeNames
     .filter((body) => body.includes(`"${base}problems/${name}"`))
   const links = problemTypeNames.map((other) => `[${problemTypes[other].title}](${base}problems/${other})`)
   const [examples, problems] = [[...new Set(bodies)].join('\n\n'), links.join(', ')]
-  return fill('problem.md', { ...texts, status: String(status), examples, problems })
+  return fill(base, 'problem.md', { ...texts, status: String(status), examples, problems })
 }

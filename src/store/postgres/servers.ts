@@ -1,7 +1,7 @@
 // All connections of this process follow one server of the cluster, on one timeline. If one of them finds that another
 // server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Outage } from '../../outage.ts'
+import { makeOutage, type Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
@@ -43,7 +43,7 @@ export class Servers {
     this.#urls = urls
     this.#name = name
     this.#options = options
-    this.#outage = new Outage(options.logger, words)
+    this.#outage = makeOutage(options.logger, words)
     this.isReading = options.mode === 'read'
   }
 

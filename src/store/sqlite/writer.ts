@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { Outage } from '../../outage.ts'
+import { makeOutage } from '../../outage.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
@@ -53,7 +53,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
 
 /** Logs failures of the writer, and of the files, also while nothing is written. */
 function watch(files: OpenFiles, logger: Logger) {
-  const outage = new Outage(logger, words)
+  const outage = makeOutage(logger, words)
   const checking = setInterval(() => {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
