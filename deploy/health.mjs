@@ -1,4 +1,16 @@
 // The health check of the image: whether the admin server says that the service is ready.
-const response = await fetch(`http://127.0.0.1:${process.env.ADMIN_PORT}/readyz`)
-if (!response.ok) console.error(await response.text())
-process.exit(response.ok ? 0 : 1)
+import { Agent, get } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+// An agent of its own uses no proxy, even with NODE_USE_ENV_PROXY.
+const request = get(`http://127.0.0.1:${process.env.ADMIN_PORT}/readyz`, { agent: new Agent() })
+request.on('response', async (response) => {
+  if (response.statusCode === 200) process.exit(0)
+  fail(await text(response))
+})
+request.on('error', ({ message }) => fail(message))
+
+function fail(reason) {
+  console.error(reason)
+  process.exit(1)
+}

@@ -58,7 +58,14 @@ export const list = decoded('a comma-separated list', (given) => {
 
 /** Splits a list by commas, and by lines, as a file may have them. */
 function split(given: string): string[] {
-  return given.split(/[,\n]/).flatMap((part) => part.trim() || [])
+  const parts = given.split(/[,\n]/).flatMap((part) => part.trim() || [])
+  if (parts.some(isQuoted)) throw new SettingError('has an entry in quotation marks; remove them')
+  return parts
+}
+
+/** True for a text in quotation marks, which files of variables for containers keep. */
+export function isQuoted(given: string): boolean {
+  return /^(["']).*\1$/s.test(given)
 }
 
 export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) => {
@@ -70,7 +77,7 @@ export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or loc
 export const path = decoded('a path', refuseTilde)
 
 /** Throws for a path that begins with ~, because no shell expands a setting. */
-function refuseTilde(given: string): string {
+export function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
   throw new SettingError(`has a ~, which is not expanded here: use ${given.replace('~', homedir())}`)
 }

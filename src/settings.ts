@@ -166,7 +166,7 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
 /** Removes white space around a text, such as the line end of a secret. Refuses quotation marks around it. */
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
-  if (/^(["']).*\1$/s.test(trimmed))
+  if (is.isQuoted(trimmed))
     throw new SettingError(
       `${name} is in quotation marks; remove them (docker --env-file does not strip them)`,
     )
@@ -176,9 +176,10 @@ function clean(text: string, name: string): string {
 function readSecret(path: string, name: string): string {
   let text = ''
   try {
-    text = readFileSync(path, 'utf8')
+    text = readFileSync(is.refuseTilde(path), 'utf8')
   } catch (error) {
-    throw new SettingError(`${name} cannot be read: ${(error as Error).message}`)
+    const { message } = error as Error
+    throw new SettingError(`${name} ${error instanceof SettingError ? '' : 'cannot be read: '}${message}`)
   }
   if (text.trim() === '') throw new SettingError(`${name} ${path} is empty`)
   return clean(text, `the text of ${name}`)

@@ -100,9 +100,12 @@ function clearClientError({ attributes, status }: ReadableSpan): void {
     Object.assign(status, { code: 0, message: undefined })
 }
 
-function describeFault(error: (Error & { code?: unknown }) | undefined): string {
-  const reason = String(error?.code ?? error?.message ?? 'no answer')
-  return reason.startsWith('HPE_')
-    ? `the collector does not accept HTTP (${reason}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
-    : reason
+type Failure = { code?: string | number; message?: string; errors?: Error[] }
+
+function describeFault({ code, message, errors }: Failure = {}): string {
+  if (typeof code === 'number') return `the collector answered ${code}`
+  if (code?.startsWith('HPE_'))
+    return `the collector does not accept HTTP (${code}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
+  // An AggregateError has no message.
+  return message || errors?.[0]?.message || code || 'no answer'
 }

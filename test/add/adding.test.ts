@@ -91,6 +91,7 @@ for (const engine of engines) {
         { accept: '*/*;q=0' },
         { 'content-type': 'application/json; charset=utf-8' },
         { 'content-type': 'Application/JSON;charset="UTF-8"' },
+        { 'content-type': 'application/json; charset=utf8' },
       ]
       for (const header of headers) {
         const answer = await add({ name: 'a', tag: '' }, header as Record<string, string>)

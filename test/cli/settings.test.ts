@@ -123,6 +123,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   DATABASE_URL: [
     ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:a\nfile:b'],
     ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded here: use file:${path}`],
+    ['postgres://a/b?sslrootcert=~/ca', 'DATABASE_URL has a ~ in sslrootcert, which is not expanded here'],
   ],
   FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~, which is not expanded here: use ${path}`]],
   BASE_PATH: ['store', 'store/', '//', '/a//b', '/a b', '/..', '/a/../b', '/a?b', '/:a', '/*'],
@@ -136,6 +137,8 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
     ' , ',
     ['"a"', 'ACCESS_TOKENS is in quotation marks; remove them'],
     ["'a','b'", 'ACCESS_TOKENS is in quotation marks; remove them'],
+    ['a,"b"', 'ACCESS_TOKENS has an entry in quotation marks; remove them'],
+    ["a\n'b'\nc", 'ACCESS_TOKENS has an entry in quotation marks; remove them'],
   ],
   OIDC_ISSUER: [
     ...['issuer.example', 'http://issuer.example', 'http://127.0.0.1.example', 'https:issuer.example'],
@@ -260,6 +263,12 @@ test('a command names a bad setting as its user wrote it, in one line with exit 
     [[], {}, 'RATE_LIMIT=fast\n', /^RATE_LIMIT in \.env must be a rate [^\n]+, not "fast"$/],
     [['--database-url', 'a:secret'], {}, '', /^--database-url must start with file: [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'not-there' }, '', /^ACCESS_TOKENS_FILE cannot be read: ENOENT[^\n]*$/],
+    [
+      [],
+      { DATABASE_URL_FILE: '~/plants.db' },
+      '',
+      /^DATABASE_URL_FILE has a ~, [^\n]+: use \/\S+\/plants\.db$/,
+    ],
     [[], { DATABASE_URL_FILE: 'folder' }, '', /^DATABASE_URL_FILE cannot be read: EISDIR[^\n]*$/],
     [[], { ACCESS_TOKENS_FILE: 'empty' }, '', /^ACCESS_TOKENS_FILE empty is empty$/],
     [[], { DATABASE_URL_FILE: 'url' }, '', /^DATABASE_URL_FILE must start with file:[^\n]+$/],

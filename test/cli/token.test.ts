@@ -65,6 +65,10 @@ test('during the overlap of a rotation revoke asks for an id, and says which tok
     `${fresh} (the new one, created at \\S+Z)\n$`,
   ]
   t.match(stderr, new RegExp(`^${both}${`${oldOne}${newOne}`.replaceAll(/[()]/g, '\\$&')}`))
+  const freshest = (await token('rotate', fresh, '--overlap', '1h')).stdout.slice(6, 14)
+  const ages = [`${old} (an old one, `, `${fresh} (an old one, `, `${freshest} (the new one, `]
+  for (const age of ages) t.ok((await token('revoke', 'app')).stderr.includes(age), age)
+  await token('revoke', freshest)
   t.match(await token('revoke', old), { code: 0, stdout: `revoked ${old}\n` })
   t.match(await token('revoke', 'app'), { code: 0, stdout: `revoked ${fresh}\n` }, 'now the name is enough')
 })

@@ -99,6 +99,12 @@ test('the version of package.json is that of all the rest', (t) => {
   t.end()
 })
 
+test('the dialog for the token names a command that runs as it is written', (t) => {
+  const { description } = document.components.securitySchemes.bearer
+  t.match(description, /`npx plant-store token create --name NAME` .*without `npx`/)
+  t.end()
+})
+
 test('what is sent and answered has exactly the documented fields', async (t) => {
   const { NewPlant, Plant } = document.components.schemas
   t.same(Object.keys(NewPlant.properties).sort(), ['id', 'name', 'tag'])

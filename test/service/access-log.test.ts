@@ -1,6 +1,8 @@
 // The log of a service as a process: one line for each request, and an end that waits for no reader.
+
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { test } from 'tap'
 import { cli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -39,6 +41,19 @@ test('there is one line for each request, without values of its query and tokens
     { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number },
   ])
   t.notMatch(service.output().stderr, /secret|0123456789abc|a-token-for-tests/)
+})
+
+const noIpv6 = !Object.values(networkInterfaces()).some((own) => own?.some(({ family }) => family === 'IPv6'))
+
+test('with HOST=:: the address of a client with IPv4 is written as such', { skip: noIpv6 }, async (t) => {
+  const service = await startService(t, { HOST: '::', LOG_FORMAT: 'json' }, createDirectory(t))
+  await request(`http://127.0.0.1:${new URL(service.url).port}/plants`)
+  service.child.kill('SIGTERM')
+  await service.ended
+  t.same(
+    readLines(service).map(({ remoteAddress }) => remoteAddress),
+    ['127.0.0.1'],
+  )
 })
 
 test('LOG_LEVEL=warn leaves access lines out', async (t) => {

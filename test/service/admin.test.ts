@@ -237,3 +237,20 @@ test('a database whose commits wait for a missing standby is not ready', async (
   await reset()
   await until(isReady)
 })
+
+test('the health check of the image asks the service, and not a proxy', async (t) => {
+  const { url, drain, serve } = await startAdmin(t)
+  serve(makeStore(async () => {}))
+  const { port } = new URL(url)
+  const proxy = {
+    NODE_USE_ENV_PROXY: '1',
+    HTTP_PROXY: 'http://127.0.0.1:1',
+    http_proxy: 'http://127.0.0.1:1',
+  }
+  const check = (env: NodeJS.ProcessEnv) =>
+    run(process.execPath, [join(deploy, 'health.mjs')], { env: { ...proxy, ADMIN_PORT: port, ...env } })
+  t.match(await check({}), { code: 0, stderr: '' })
+  drain()
+  t.match(await check({}), { code: 1, stderr: /^\{"status":"unready","reason":"draining"\}\n$/ })
+  t.match(await check({ ADMIN_PORT: '1' }), { code: 1, stderr: /^connect ECONNREFUSED 127\.0\.0\.1:1\n$/ })
+})

@@ -1,4 +1,6 @@
 // What the proxies of deploy/proxies pass on.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -79,3 +81,17 @@ for (const { name, skip, start } of Object.values(proxies))
     if (name === 'haproxy') await said(/backend 'plant-store' has no server available/)
     await checkReadOnly(t, to)
   })
+
+test('the command of docs/secure.md takes the limits of nginx.conf along', {
+  skip: proxies.nginx.skip,
+}, (t) => {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  const page = readFileSync(`${root}docs/secure.md`, 'utf8')
+  const command = /^ +(sed -n .*) \| sudo tee/m.exec(page)?.[1] as string
+  const taken = execFileSync('sh', ['-c', command], { cwd: root, encoding: 'utf8' })
+  for (const limit of ['limit_conn_zone ', 'limit_conn addresses ', 'client_header_timeout '])
+    t.match(taken, limit)
+  t.notMatch(taken, /^http|^events/m)
+  t.equal(taken.split('{').length, taken.split('}').length)
+  t.end()
+})

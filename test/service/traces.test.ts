@@ -146,7 +146,10 @@ test('an outage of the collector is logged once, with its reason, and so is its 
   collector.answer(answers.refuses)
   const { app, lines, find, lost } = await startTraced(t, collector.env)
   await app.inject('/plants')
-  t.match(await find(({ msg }) => msg === 'traces cannot be sent'), { level: 40, reason: '403' })
+  t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
+    level: 40,
+    reason: 'the collector answered 403',
+  })
   await app.inject('/plants')
   await collector.asked()
   collector.answer(undefined)
@@ -169,4 +172,15 @@ test('a collector that speaks gRPC is told apart', async (t) => {
   t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
     reason: /^the collector does not accept HTTP \(HPE_[A-Z_]+\): use port 4318 [^\n]+ gRPC$/,
   })
+})
+
+test('a collector that cannot be reached is told in words', async (t) => {
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://${host}:1`
+    const { app, find } = await startTraced(t, { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: '20' })
+    await app.inject('/plants')
+    t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
+      reason: /^connect ECONNREFUSED (127\.0\.0\.1|::1):1$/,
+    })
+  }
 })

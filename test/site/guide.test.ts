@@ -137,3 +137,15 @@ test('the guide shows every status and names every type of problem', (t) => {
   for (const name of Object.keys(problemTypes)) t.ok(guide.includes(name), name)
   t.end()
 })
+
+test('the commands of README.md print what it shows, with any curl', async (t) => {
+  const { url } = await startApp(t)
+  const blocks = findCodeBlocks(readFileSync(`${root}README.md`, 'utf8'))
+  const { text } = blocks.find((block) => block.text.includes('$TOKEN')) as CodeBlock
+  t.notMatch(text, '%header', 'which curl before 7.84 lacks')
+  const script = text.replaceAll('http://127.0.0.1:3000', url).replace(/^export TOKEN=.*/m, '')
+  const { stdout } = await run('sh', ['-euc', script], { env: { TOKEN: token } })
+  const shown = [...text.matchAll(/^# ([[{H].*)/gm)].map(([, line]) => line as string)
+  t.equal(shown.length, 3)
+  for (const line of shown) t.match(stdout, line)
+})

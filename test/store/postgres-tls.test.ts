@@ -66,7 +66,11 @@ tap.test('refuses a password that is not bound to the connection', { skip }, asy
     await store.close()
   }
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
-  await t.rejects(openStore(strange, { logger: pino({ level: 'silent' }) }), { message: /self-signed/ })
+  const unknownAuthority = /not signed by a known authority: add sslrootcert=FILE .*self-signed/
+  await t.rejects(openStore(strange, { logger: pino({ level: 'silent' }) }), { message: unknownAuthority })
+  const bare = url.replace(/:[^:]*@/, '@')
+  const noPassword = /asks for a password, but the URL has none/
+  await t.rejects(openStore(bare, { logger: pino({ level: 'silent' }) }), { message: noPassword })
 })
 
 tap.test('sends no password to a server that asks for one that is not bound', async (t) => {
@@ -85,4 +89,20 @@ tap.test('sends no password to a server that asks for one that is not bound', as
   t.notMatch(received, /secret/)
   await t.rejects(open(''))
   t.match(received, /secret/, 'it would be sent otherwise')
+})
+
+tap.test('reports what pg cannot read from a server, and goes on', async (t) => {
+  for (const [answer, message] of [
+    // AuthenticationGSS, and a message that ends too soon.
+    [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /asks for GSSAPI, which is not supported: use scram-sha-256/],
+    [[0x52, 0, 0, 0, 1], /out of range/],
+  ] as const) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(Buffer.from(answer)))
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    t.teardown(() => server.close())
+    const url = `postgres://a:secret@127.0.0.1:${(server.address() as AddressInfo).port}/plants`
+    await t.rejects(openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' }), { message })
+  }
 })

@@ -169,10 +169,11 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   return token
 }
 
-/** During the overlap of a rotation two tokens have one name: the older one ends. */
+/** During the overlap of a rotation two tokens have one name, or more if it was rotated again: all but the newest end. */
 function listByAge(tokens: Token[]): string {
   const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
+  const old = byAge.length > 2 ? 'an old one' : 'the old one'
   const describe = ({ id, createdAt }: Token, index: number) =>
-    `${id} (${index === 0 ? 'the old one' : 'the new one'}, created at ${formatTime(createdAt)})`
+    `${id} (${index < byAge.length - 1 ? old : 'the new one'}, created at ${formatTime(createdAt)})`
   return `give the id: ${byAge.map(describe).join(' or ')}`
 }

@@ -5,18 +5,30 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** Advice by SQLSTATE, where the server's own message has none. */
+const untrusted =
+  "the server's certificate is not signed by a known authority: add sslrootcert=FILE to the URL, with the certificate of its authority"
+const gssapi = 'the server asks for GSSAPI, which is not supported: use scram-sha-256 in pg_hba.conf'
+
+/** Advice by SQLSTATE, by the code of an error of TLS, or by a message of pg, where that has none. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '3F000': 'no schema in search_path exists',
   '42501':
     'the role lacks privileges: make it the owner of the database, or grant it CREATE on the schema and all privileges on the tables',
   '53300': 'too many connections: raise max_connections, or run fewer processes',
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string':
+    'the server asks for a password, but the URL has none',
+  'Unknown authenticationOk message type 7': gssapi,
+  'Unknown authenticationOk message type 9': gssapi,
 }
 
 /** Makes the error of one server (host:port/database), with words for operators. `cause`: the error itself. */
 export function failureOf(server: string, cause: Error & { code?: string }): Error {
-  const todo = advice[String(cause.code)]
+  const todo = advice[cause.code ?? cause.message]
   const reason = cause.message || String(cause.code)
   return new Error(`${server}: ${todo ? `${todo} (${reason})` : reason}`, { cause })
 }

@@ -28,7 +28,8 @@ export function findUrlFault(url: string): string | undefined {
   for (const [name, values] of Object.entries(choices))
     if (!values.includes(given.get(name) ?? 'disable'))
       return `has an unsupported ${name}; supported are ${values.join(', ')}`
-  return undefined
+  const [file] = [...given].find(([name, value]) => name.startsWith('ssl') && value.startsWith('~')) ?? []
+  return file && `has a ~ in ${file}, which is not expanded here: write the whole path`
 }
 
 /** Splits a URL into one per server, as pg needs. */

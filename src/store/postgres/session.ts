@@ -46,6 +46,7 @@ export class Session {
     this.#options = options
     this.#client = new pg.Client({ ...options, application_name: name, pipeline: true, keepAlive: true })
     addAbortSignal(closing, this.#client.connection.stream)
+    guardParser(this.#client)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
@@ -167,6 +168,26 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
+/**
+ * Ends the connection if pg cannot parse what the server sent. pg parses in a listener, from which an error would end the
+ * process.
+ */
+function guardParser({ connection }: pg.Client): void {
+  const guard = () => {
+    const { stream } = connection
+    for (const parse of stream.rawListeners('data'))
+      stream.off('data', parse as () => void).on('data', (bytes) => {
+        try {
+          parse(bytes)
+        } catch (error) {
+          stream.destroy(error as Error)
+        }
+      })
+  }
+  // pg begins to parse before it emits these.
+  connection.on('connect', guard).on('sslconnect', guard)
+}
+
 /** The order of the queries: irregular, so that even a pooler that alternates between sessions is detected. */
 const askedClients = [0, 1, 1, 0, 0, 1, 0]
 
@@ -180,6 +201,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
   if ((await findBackend(client)) === processID) return
   const other = new pg.Client({ ...options, connectionTimeoutMillis: attemptMs, query_timeout: attemptMs })
   other.on('error', () => {})
+  guardParser(other)
   try {
     await other.connect()
     const backends: number[] = []
