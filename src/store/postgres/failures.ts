@@ -5,13 +5,19 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** Advice by SQLSTATE, where the server's own message has none. */
+const unknownAuthority = "the server's certificate authority is unknown: add sslrootcert=FILE to the URL"
+
+/** Advice by SQLSTATE or by Node's code of a TLS error, where the message has none. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '3F000': 'no schema in search_path exists',
   '42501':
     'the role lacks privileges: make it the owner of the database, or grant it CREATE on the schema and all privileges on the tables',
   '53300': 'too many connections: raise max_connections, or run fewer processes',
+  DEPTH_ZERO_SELF_SIGNED_CERT: unknownAuthority,
+  SELF_SIGNED_CERT_IN_CHAIN: unknownAuthority,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownAuthority,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownAuthority,
 }
 
 /** Makes the error of one server (host:port/database), with words for operators. `cause`: the error itself. */
