@@ -18,10 +18,14 @@ export type KeySet = ReturnType<typeof createLocalJWKSet>
  */
 export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet> {
   const signal = AbortSignal.timeout(limitMs)
-  const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
-  const { keys } = await fetchObject(url, signal)
-  if (!Array.isArray(keys)) throw new Error(`${url} does not contain a list of keys`)
-  return createLocalJWKSet({ keys: keys.filter((key) => Object(key) === key).slice(0, maxKeys) })
+  try {
+    const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
+    const { keys } = await fetchObject(url, signal)
+    if (!Array.isArray(keys)) throw new Error(`${url} does not contain a list of keys`)
+    return createLocalJWKSet({ keys: keys.filter((key) => Object(key) === key).slice(0, maxKeys) })
+  } catch (error) {
+    throw signal.aborted ? new Error(`the issuer did not send its keys within ${limitMs / 1000} s`) : error
+  }
 }
 
 /** Describes in words why a fetch failed. Never throws: the error may be any value that the network code threw. */

@@ -1,6 +1,7 @@
 // token: what each of its commands says, and which token it means.
 import { test } from 'tap'
-import { runCommand } from '../support/commands.ts'
+import { makeToken } from '../../src/tokens/format.ts'
+import { runCommand, runShell } from '../support/commands.ts'
 import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 
@@ -104,5 +105,15 @@ test('only a database that exists has tokens, and explain needs an issuer', asyn
   t.match(await runCommand(['token', 'explain']), {
     code: 1,
     stderr: 'plant-store: OIDC_ISSUER is not set: there is no issuer\n',
+  })
+})
+
+test('explain does not call a token of the store refused', async (t) => {
+  const env = { OIDC_ISSUER: 'https://id.example', OIDC_AUDIENCE: 'plants' }
+  const { token } = makeToken()
+  t.match(await runShell(t, `plant-store token explain <<<${token}`, env), {
+    code: 1,
+    stdout: '',
+    stderr: /^plant-store: this is a token of the store, not a JWT; see npx plant-store token list\n$/,
   })
 })

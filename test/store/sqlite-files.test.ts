@@ -142,28 +142,51 @@ for (const { title, strike, mend, left } of faults)
     await add(again, 'e')
   })
 
-test('the last copy of a deleted file stays open, whatever is put in its place', {
-  skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open',
-}, async (t) => {
+/** Finds an open file in `/proc/self/fd` by its path. */
+function findOpen(path: string, ino?: number): string | undefined {
+  const files = readdirSync('/proc/self/fd').map((fd) => join('/proc/self/fd', fd))
+  return files.find(
+    (name) =>
+      existsSync(name) &&
+      [path, `${path} (deleted)`].includes(readlinkSync(name)) &&
+      (ino === undefined || statSync(name).ino === ino),
+  )
+}
+
+const onLinux = { skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open' }
+
+test('the last copy of a deleted file stays open, whatever is put in its place', onLinux, async (t) => {
   const { store, path } = await openPlanted(t)
   const { ino } = statSync(path)
   remove(path)
-  const isOpen = () =>
-    readdirSync('/proc/self/fd').some((fd) => {
-      const name = join('/proc/self/fd', fd)
-      return existsSync(name) && readlinkSync(name) === `${path} (deleted)` && statSync(name).ino === ino
-    })
   for (const put of [() => {}, () => truncate(path, 0), () => move(`${path}.other`, path)]) {
     put()
     for (let n = 0; n < 3; n++) {
       await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
       await t.rejects(store.log.append([]), unavailable('nothing-added'))
     }
-    t.ok(isOpen())
+    t.ok(findOpen(path, ino))
     t.strictSame(await listNames(store), ['a', 'b', 'c'])
   }
   t.equal(existsSync(`${path}-wal.former`), false, 'nothing is renamed')
 })
+
+test(
+  'copies of a deleted file and its -wal hold all plants, whether the -wal was deleted or not',
+  onLinux,
+  async (t) => {
+    for (const deleted of [[''], ['', '-wal']]) {
+      const { store, path } = await openPlanted(t)
+      for (const ending of deleted) remove(`${path}${ending}`)
+      const copy = join(createDirectory(t), 'plants.db')
+      for (const ending of ['', '-wal'])
+        copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
+      await store.close()
+      const { store: rescued } = await openFile(t, copy)
+      t.strictSame(await listNames(rescued), ['a', 'b', 'c'])
+    }
+  },
+)
 
 test('a file that cannot be looked at while nobody writes is told', async (t) => {
   const { store, path, lines } = await openPlanted(t)

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { CommandError, makeLogger, printResult } from '../../cli/console.ts'
 import { loadSettings } from '../../settings.ts'
+import { readTokenId } from '../../tokens/format.ts'
 import { issuerOf } from '../../tokens/issuer.ts'
 import { command as program } from '../../version.ts'
 
@@ -23,6 +24,8 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
+      if (readTokenId(token) !== undefined)
+        throw new CommandError(`this is a token of the store, not a JWT; see ${program} token list`)
       const verdict = await explainToken(token, issuer, makeLogger(console.error))
       if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
