@@ -63,8 +63,8 @@ const places = [
   `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:gone:|back:|const back =)\\s+(?:${text})`,
   `listenTextResolver[^>]*=> (?:${text})`,
-  `function endProcess[^}]*message =\\s+(?:${text})`,
-  `function describe(?:Loss|Unsafe)\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
+  `const (?:unsynced|cutLog) =\\s+(?:${text})`,
+  `function describeUnsafe\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
 ]
 const found = sources.flatMap((code) =>
   places.flatMap((place) => [...code.matchAll(new RegExp(place, 'g'))].flatMap(([, ...texts]) => texts)),
