@@ -10,7 +10,7 @@ import type { Settings } from './settings.ts'
 /** The most bytes kept while nobody reads. */
 const maxLogBytes = 8 * 2 ** 20
 /** Time that the end of the process waits for the reader. */
-const logEndMs = 400
+const logEndMs = 1500
 const lineFeed = 0x0a
 
 /** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
