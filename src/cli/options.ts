@@ -1,10 +1,8 @@
 // Options that several commands have, and the databases that they name.
-import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maskUrl } from '../setting-values.ts'
-import { loadSetting, readDatabaseUrl, settingRows } from '../settings.ts'
+import { loadSetting, settingRows } from '../settings.ts'
 import { engineOf } from '../store/engines.ts'
-import { CommandError } from './console.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
@@ -42,39 +40,17 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 
 /** Resolves the database of a command from its flag, the environment or `.env`. */
 export function findDatabase({ databaseUrl }: DatabaseOptions): string {
-  if (databaseUrl) warnOfPassword(databaseUrl, '--database-url')
+  if (databaseUrl)
+    warnOfPassword(databaseUrl, '--database-url', 'put DATABASE_URL into the environment or .env')
   return loadSetting('databaseUrl', { databaseUrl })
 }
 
-/**
- * Reads a URL from an argument or option called `name`: the URL itself, `env:NAME` for an environment variable, or
- * `@FILE` for a file, as `ps` would show a password to every user of the machine.
- */
-export function readUrl(text: string, name: string): string {
-  warnOfPassword(text, name)
-  if (text.startsWith('@')) return readDatabaseUrl(readUrlFile(text.slice(1)), `the URL in ${text.slice(1)}`)
-  if (!text.startsWith('env:')) return readDatabaseUrl(text, name)
-  const variable = text.slice('env:'.length)
-  const url = process.env[variable]?.trim()
-  if (url) return readDatabaseUrl(url, variable)
-  throw new CommandError(`${name} names the environment variable ${variable}, which is not set`)
-}
-
-function warnOfPassword(url: string, name: string): void {
+/** Warns of a URL with a password on the command line, and says what to do instead. */
+export function warnOfPassword(url: string, option: string, instead: string): void {
   if (maskUrl(url) === url) return
-  const instead =
-    name === '--database-url' ? 'put DATABASE_URL into the environment or .env' : 'use env:NAME or @FILE'
   console.error(
-    `plant-store: warning: every user of this machine can see the password in ${name}; ${instead}`,
+    `plant-store: warning: every user of this machine can see the password in ${option}; ${instead}`,
   )
-}
-
-function readUrlFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new CommandError(`cannot read ${file}: ${(error as Error).message}`)
-  }
 }
 
 /** Names a database in the summaries of commands: the path of a file, or the URL without its password. */

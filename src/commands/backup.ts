@@ -101,7 +101,8 @@ async function writeVerified(from: string, options: CopyOptions) {
 async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   progress.end()
   const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))
-  const args = [...process.execArgv, cli, 'verify', pathToFileURL(path).href, '--json', '--quiet']
+  const database = ['--database-url', pathToFileURL(path).href]
+  const args = [...process.execArgv, cli, 'verify', ...database, '--json', '--quiet']
   const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (output === '') throw new CommandError('the copy could not be verified, and was not kept')

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { nameDatabase, readUrl, wholeNumber } from '../cli/options.ts'
+import { nameDatabase, warnOfPassword, wholeNumber } from '../cli/options.ts'
+import { readDatabaseUrl } from '../settings.ts'
 import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -15,26 +16,20 @@ type CopyOptions = { batch: number; onProgress: (done: number, total: number) =>
 
 const help = `
 URLs are as in DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can see the
-arguments of a command: put a URL with a password into an environment variable and write env:NAME, or into a file that only
-you can read and write @FILE.
+arguments of a command: put a URL with a password into an environment variable, and write env:NAME.
 
 --to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
 and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
 nothing), mark of its commit, and item, separated by tabs.
 
 A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
-copy again, and start the service on --to. No service may run on --to before that.`
+copy again, and start the service on --to. No service may run on --to before that. Over a slow network use a smaller --batch.`
 
 export function define(command: Command): void {
   command
-    .requiredOption('--from <url>', 'the database to copy: a URL, env:NAME or @FILE')
+    .requiredOption('--from <url>', 'the database to copy: a URL or env:NAME')
     .requiredOption('--to <url>', 'the database to copy to, likewise')
-    .option(
-      '--batch <plants>',
-      'plants in one transaction; use fewer over a slow network',
-      wholeNumber(1, 20_000),
-      5000,
-    )
+    .option('--batch <plants>', 'plants in one transaction', wholeNumber(1, 20_000), 5000)
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help)
@@ -64,6 +59,16 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
   throw new CommandError(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
+}
+
+/** Reads the URL of an option: the URL itself, or `env:NAME` for that in an environment variable. */
+function readUrl(text: string, option: string): string {
+  warnOfPassword(text, option, 'use env:NAME')
+  const [, variable] = /^env:(.*)$/.exec(text) ?? []
+  if (variable === undefined) return readDatabaseUrl(text, option)
+  const url = process.env[variable]?.trim()
+  if (url) return readDatabaseUrl(url, variable)
+  throw new CommandError(`${option} names the environment variable ${variable}, which is not set`)
 }
 
 /**

@@ -1,11 +1,12 @@
 // verify: reads a whole store and checks all that is stored. It changes nothing.
 import { createHash } from 'node:crypto'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
-import { Plant } from '../../schemas/plant.ts'
+import type { Plant } from '../../schemas/plant.ts'
 import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
-import { addWorkOptions, findDatabase, readUrl, type WorkOptions } from '../cli/options.ts'
+import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
+import { serializeItem } from '../plants/item.ts'
+import { makePlantCheck } from '../plants/plant-faults.ts'
 import type { Damage, Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -14,30 +15,21 @@ import { scopes } from '../tokens/tokens.ts'
 import { lineOf } from './copy.ts'
 
 const help = `
-env:NAME and @FILE hide a password in the URL from ps. A service may run on the database meanwhile: the log is checked up to
-its end at the start. Checked are the database by its own means, gaps, the checksum and format of every plant, ids, and
-tokens. Plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that the command copy
-prints. If there are faults, the first ten are shown, and the exit code is 1.`
+A service may run on the database meanwhile: the log is checked up to its end at the start. Checked are the database by its
+own means, gaps, the checksum and format of every plant, ids, and tokens. Unreadable plants are listed, and all others are
+checked. The SHA-256 is the one that the command copy prints. If there are faults, the first ten are shown, and the exit code
+is 1.`
 
 const pagePlants = 1000
 const maxShown = 10
-const ajv = new Ajv2020()
-const isValid = ajv.compile<Plant>(Plant)
-const fields = Object.keys(Plant.properties) as (keyof Plant)[]
+const findPlantFault = makePlantCheck()
 
 export function define(command: Command): void {
-  command.argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
-  addWorkOptions(command)
-    .addHelpText('after', help)
-    .action(async (url: string | undefined, options: WorkOptions) => {
-      if (url === undefined) return runVerify(findDatabase(options), options)
-      if (options.databaseUrl !== undefined)
-        command.error('error: URL and --database-url name two databases: give one', { exitCode: 2 })
-      return runVerify(readUrl(url, 'URL'), options)
-    })
+  addWorkOptions(command).addHelpText('after', help).action(runVerify)
 }
 
-async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
+async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<void> {
+  const url = findDatabase(database)
   // It only reads, so a signal may simply end the process.
   const progress = startProgress({ quiet })
   const check = (store: Store) => checkStore(store, progress.show)
@@ -163,17 +155,15 @@ function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
-  if (id !== null && !(Number.isSafeInteger(id) && id >= 0))
-    return 'has an id that is no integer from 0 to 2^53 - 1'
-  let plant: unknown
+  let plant: Plant
   try {
     plant = JSON.parse(item)
   } catch {
     return 'is not JSON'
   }
-  if (!isValid(plant)) return `is not valid: ${ajv.errorsText(isValid.errors, { dataVar: 'plant' })}`
-  const stored = JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])))
-  return stored === item ? undefined : 'is not in the stored format'
+  const fault = findPlantFault(id === null ? plant : { ...plant, id })
+  if (fault !== undefined) return `is not valid: ${fault}`
+  return serializeItem(plant) === item ? undefined : 'is not in the stored format'
 }
 
 async function findTokenFaults(store: Store): Promise<Damage[]> {

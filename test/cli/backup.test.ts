@@ -37,7 +37,7 @@ function run(args: string[], DATABASE_URL: string) {
 }
 
 async function verify(path: string) {
-  return JSON.parse((await runCommand(['verify', `file:${path}`, '--json'])).stdout)
+  return JSON.parse((await runCommand(['verify', '--json'], { DATABASE_URL: `file:${path}` })).stdout)
 }
 
 test('a backup beside a service that writes is the log as it was at one moment, and is restored', async (t) => {

@@ -104,7 +104,7 @@ const brokenChecksums = `
   syncBuiltinESMExports()`
 
 test('a fault that nobody foresaw ends a command with a stack to report, and with 1', async (t) => {
-  const { ended } = spawnCli(t, ['verify', fullStore], preload(brokenChecksums))
+  const { ended } = spawnCli(t, ['verify'], { ...preload(brokenChecksums), DATABASE_URL: fullStore })
   const stderr = /^plant-store: TypeError: unforeseen\n {4}at /
   t.match(await ended, { code: 1, stdout: '', stderr })
 })

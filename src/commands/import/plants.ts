@@ -25,7 +25,7 @@ const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]>
 /** Makes a function that returns a plant, a fault, or undefined for the header row. It throws InputError. */
 export function makePlantReader(form: Form) {
   const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
-  const findFaults = makePlantCheck()
+  const findFault = makePlantCheck()
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
     const isAscii = !/[\x80-\xff]/.test(text)
@@ -37,9 +37,7 @@ export function makePlantReader(form: Form) {
     if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
     const found = read(record, isAscii ? String : decodeUtf8)
     if (typeof found !== 'object') return found
-    const faults = findFaults(found.value)
-    if (faults.length === 0) return found.value as NewPlant
-    return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
+    return findFault(found.value) ?? (found.value as NewPlant)
   }
 }
 
