@@ -1,29 +1,19 @@
-// openapi: writes the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
-import { writeFileSync } from 'node:fs'
+// openapi: prints the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
 import type { Command } from 'commander'
 import { buildApp } from '../app.ts'
 import { silent } from '../cli/console.ts'
-import { writeNewFile } from '../cli/new-file.ts'
 import { noMeter } from '../metrics.ts'
 import { loadSetting, loadSettings } from '../settings.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 
-type Options = { json?: true; output: string; force?: true }
-
 export function define(command: Command): void {
-  command
-    .option('--json', 'as JSON instead of YAML')
-    .option('-o, --output <file>', 'write to a file; - is stdout', '-')
-    .option('--force', 'replace the file if it exists')
-    .action(async ({ json, output, force: replace }: Options) => {
-      const text = await writeContract(loadSetting('basePath'), json)
-      if (output === '-') process.stdout.write(text)
-      else await writeNewFile(output, { replace }, async (path) => writeFileSync(path, text))
-    })
+  command.option('--json', 'as JSON instead of YAML').action(async ({ json }: { json?: true }) => {
+    process.stdout.write(await makeContract(loadSetting('basePath'), json))
+  })
 }
 
-/** Writes the contract of an app without a store. */
-export async function writeContract(basePath: string, asJson = false): Promise<string> {
+/** Makes the contract of an app without a store. */
+async function makeContract(basePath: string, asJson = false): Promise<string> {
   const { settings } = loadSettings({}, {})
   const refuse = async () => {
     throw new StoreUnavailable('unread', 'this app describes itself only')

@@ -7,7 +7,8 @@ import { command as program } from '../version.ts'
 
 const help = `
 A flag overrides the environment, and the environment overrides .env in the working directory; ${program} config shows the
-effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
+effective settings. Operator messages go to stdout, the log to stderr. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the
+exit code is 0 then.`
 
 export function define(command: Command): void {
   addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) =>
