@@ -1,5 +1,5 @@
 // What commands print: results on stdout, as text or JSON; everything else on stderr.
-import pino, { type Logger } from 'pino'
+import pino from 'pino'
 
 /** A command failed; the message is one line for the person who ran it. The exit code is 1. */
 export class CommandError extends Error {}
@@ -58,27 +58,12 @@ export function watchOutput(): (error: unknown) => number | undefined {
 }
 
 /** The logger that a command gives to its store, if it reports all failures itself. */
-export const silent: Logger = pino({ level: 'silent' })
-
-/** Makes a logger whose warnings that have a reason go to `say`, as one line each. */
-export function makeLogger(say: (line: string) => void): Logger {
-  const write = (line: string) => {
-    const { msg, reason } = JSON.parse(line)
-    if (reason !== undefined) say(`${msg}: ${reason}`)
-  }
-  return pino({ level: 'warn' }, { write })
-}
+export const silent = pino({ level: 'silent' })
 
 /** Formats rows as aligned columns below their heads, without spaces at the ends of lines. */
 export function formatTable(head: string[], rows: string[][]): string {
   const table = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...table.map((row) => String(row[column]).length)))
-  return table
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const formatRow = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return table.map((row) => formatRow(row).trimEnd()).join('\n')
 }

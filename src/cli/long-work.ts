@@ -16,11 +16,11 @@ export type ProgressOptions = {
 export type Progress = ReturnType<typeof startProgress>
 
 /**
- * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. Then `describe` says what
- * was done and how to continue, and the process ends by that signal.
+ * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. The process then prints
+ * `advice`, which says how to continue, and ends by that signal.
  */
 export async function doLongWork<T>(
-  { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
+  { quiet, advice }: { quiet?: boolean | undefined; advice: string },
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const progress = startProgress({ quiet })
@@ -35,7 +35,7 @@ export async function doLongWork<T>(
   }
   const end = (): never => {
     progress.end()
-    console.error(`plant-store: ${describe()}`)
+    console.error(`plant-store: ${advice}`)
     for (const name of signals) process.removeAllListeners(name)
     process.kill(process.pid, reason)
     // As process 1 of a container, this process survives its own signals.

@@ -38,7 +38,8 @@ export function define(command: Command): void {
 async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   const isStdout = file === '-'
-  const report = await doLongWork({ quiet: options.quiet || isStdout, describe }, (progress, signal) =>
+  const quiet = options.quiet || isStdout
+  const report = await doLongWork({ quiet, advice }, (progress, signal) =>
     isStdout
       ? writeVerified(from, { progress, signal })
       : copyVerified(from, file, { progress, signal, replace: options.force }),
@@ -47,7 +48,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
   await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
 
-export const describe = () => 'interrupted: the copy is incomplete. Run it again'
+export const advice = 'interrupted: the copy is incomplete. Run it again'
 
 /** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
 export function findFile(options: WorkOptions, instead: string): string {
@@ -57,7 +58,7 @@ export function findFile(options: WorkOptions, instead: string): string {
   throw new CommandError(`the database is ${name}, and ${instead}`)
 }
 
-export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
+type CopyOptions = NewFileOptions & { signal: AbortSignal; progress: Progress }
 
 /** Copies the store in the file `from`, as it is at one moment, to the path `to`, like `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {
@@ -70,11 +71,7 @@ export function copyVerified(from: string, to: string, options: CopyOptions) {
  * Creates a store at the path `to`, where it appears once it is complete, verified, and on stable storage; `write` creates
  * it at a temporary path. Resolves to what was found in it.
  */
-export function writeStore(
-  to: string,
-  options: CopyOptions & NewFileOptions,
-  write: (path: string) => Promise<void>,
-) {
+export function writeStore(to: string, options: CopyOptions, write: (path: string) => Promise<void>) {
   return writeNewFile(to, options, async (path) => {
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
     await write(path)

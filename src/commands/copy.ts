@@ -40,8 +40,8 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
   const openTarget = { logger: silent, mode: 'write', create: true } as const
-  const describe = () => 'the copy was interrupted. Run it again to go on.'
-  const work = doLongWork({ quiet, describe }, ({ show }, signal) =>
+  const advice = 'the copy was interrupted. Run it again to go on.'
+  const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')

@@ -7,7 +7,7 @@ import { CommandError, count, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
 import { makeDirectory } from '../store/sqlite/file-system.ts'
-import { copyVerified, describe, findFile, writeStore } from './backup.ts'
+import { advice, copyVerified, findFile, writeStore } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
@@ -28,7 +28,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
     throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
-  const report = await doLongWork({ quiet: options.quiet, describe }, (progress, signal) => {
+  const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
     if (file !== '-') return copyVerified(file, path, { progress, signal })
     const write = (to: string) => pipeline(process.stdin, createWriteStream(to), { signal })

@@ -51,13 +51,13 @@ for (const engine of engines)
     t.match(status, {
       store: store.id,
       head: 1500,
-      tokens: { active: 1, expired: 1, revoked: 2 },
+      tokens: { valid: 1, all: 4 },
       service: { running: false },
     })
     t.ok(status.bytes > 1500 * 20)
     const { stdout } = await run(t, url)
     t.match(stdout, /^head {5}1,500 plants$/m)
-    t.match(stdout, /^tokens {3}1 active, 1 expired, 2 revoked$/m)
+    t.match(stdout, /^tokens {3}1 valid of 4$/m)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
 

@@ -29,7 +29,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(await token('create', '--name', 'reader'), {
     code: 1,
     stdout: '',
-    stderr: /^plant-store: a valid token named "reader" already exists: [^\n]+\n$/,
+    stderr: /^plant-store: a valid token has the name "reader": [^\n]+\n$/,
   })
 
   const list = JSON.parse((await token('list', '--json')).stdout)

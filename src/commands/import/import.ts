@@ -75,8 +75,8 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--heap-growing-percent=100')
   const name = path === '-' ? 'stdin' : path
   if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects, {})
-  const describe = () => 'interrupted; run the same command again to continue'
-  await doLongWork({ quiet: flags.quiet, describe }, async (progress, signal) => {
+  const advice = 'interrupted; run the same command again to continue'
+  await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
     try {
       const input = await openInput(path, signal)
       await importInput({ name, input, flags, progress, signal }).finally(input.close)

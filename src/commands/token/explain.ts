@@ -1,20 +1,21 @@
-// token explain: says why the service would refuse a JWT.
+// token explain: prints why the service refuses a JWT.
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import { CommandError, makeLogger, printResult } from '../../cli/console.ts'
+import pino from 'pino'
+import { CommandError, printResult } from '../../cli/console.ts'
 import { loadSettings } from '../../settings.ts'
 import { issuerOf } from '../../tokens/issuer.ts'
 import { command as program } from '../../version.ts'
 
 const help = `
-Reads a JWT from stdin, and tells why the service would refuse it with the current settings (OIDC_…), or which scopes it
-grants. The token is not shown. The keys of the issuer are fetched, as the service does.
+Reads a JWT from stdin, and prints why the service refuses it with the current settings (OIDC_…), or which scopes it grants.
+The token is not shown. The keys of the issuer are fetched.
 
   ${program} token explain < token.txt`
 
 export function defineExplain(command: Command): void {
   command
-    .description('Say why a JWT of OIDC_ISSUER is refused.')
+    .description('Explain why a JWT of OIDC_ISSUER is refused.')
     .option('--json', 'print the verdict as JSON')
     .addHelpText('after', help)
     .action(async ({ json }: { json?: true }) => {
@@ -23,7 +24,7 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
-      const verdict = await explainToken(token, issuer, makeLogger(console.error))
+      const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, { write: printReason }))
       if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
@@ -33,4 +34,10 @@ export function defineExplain(command: Command): void {
       const { reason, detail } = verdict
       await printResult({ reason, detail, scopes: [] }, `refused (${reason}): ${detail}`, json)
     })
+}
+
+/** Prints why the keys of the issuer cannot be loaded, from a line of the log. */
+function printReason(line: string): void {
+  const { msg, reason } = JSON.parse(line)
+  if (reason !== undefined) console.error(`${msg}: ${reason}`)
 }

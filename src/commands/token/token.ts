@@ -11,6 +11,8 @@ import { formatTime, parseDuration, parseExpiry } from './duration.ts'
 import { defineExplain } from './explain.ts'
 
 const maxNameLength = 100
+const defaultOverlapMs = 24 * 3_600_000
+const list = `${program} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
@@ -33,26 +35,16 @@ type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?
 function defineCreate(command: Command): void {
   command
     .description('Create a token and print it. It cannot be shown again.')
-    .requiredOption(
-      '--name <name>',
-      'the purpose or owner of the token, unique among valid tokens',
-      parseName,
-    )
+    .requiredOption('--name <name>', 'its purpose or owner, unique among valid tokens', parseName)
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
-    .option(
-      '--expires <time>',
-      'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
-      parseExpiry,
-    )
+    .option('--expires <time>', 'a duration such as 90d, or a date (through that day, UTC)', parseExpiry)
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
-          throw new CommandError(
-            `a valid token named "${name}" already exists: choose another name, or rotate or revoke it (${program} token list)`,
-          )
+          throw new CommandError(`a valid token has the name "${name}": choose another, or revoke that token`)
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
         await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
@@ -90,20 +82,16 @@ function defineRotate(command: Command): void {
   command
     .description('Replace a token by a new one; both are valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
-    .addOption(
-      new Option('--overlap <duration>', 'time that the old token stays valid, such as 24h, 30m or 0s')
-        .argParser(parseDuration)
-        .default(86_400_000, '24h'),
-    )
+    .option('--overlap <duration>', 'how long the old token stays valid (default: 24h)', parseDuration)
     .addHelpText('after', rotateHelp)
-    .action((text: string, options: DatabaseOptions & { overlap: number }) =>
+    .action((text: string, options: DatabaseOptions & { overlap?: number }) =>
       withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
-        const { overlap, json } = options
+        const { overlap = defaultOverlapMs, json } = options
         const rotated = await tokens.rotate(former, overlap)
         if (rotated === undefined)
           throw new CommandError(
-            `token ${former.id} cannot be rotated: it is no longer valid, or a newer token named "${former.name}" has replaced it (${program} token list)`,
+            `token ${former.id} cannot be rotated: it is no longer valid, or a newer one has replaced it (${list})`,
           )
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
@@ -123,9 +111,8 @@ async function printToken(tokens: Tokens, made: NewToken, json: true | undefined
     await printResult(made, made.token, json)
   } catch (error) {
     await tokens.revoke(made.id)
-    throw new CommandError(
-      `the token could not be printed, so ${made.id} was revoked again: ${(error as Error).message}`,
-    )
+    const { message } = error as Error
+    throw new CommandError(`the token could not be printed, so ${made.id} was revoked again: ${message}`)
   }
 }
 
@@ -161,7 +148,7 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
     throw new CommandError(
       /^[0-9A-Za-z]{8}$/.test(id)
         ? `there is no token ${id}`
-        : `that is neither the name of a valid token, nor an id, nor a whole token (${program} token list)`,
+        : `that is neither the name of a valid token, nor an id, nor a whole token (${list})`,
     )
   if (others.length > 0) throw new CommandError(`${found.length} tokens are "${text}": ${listByAge(found)}`)
   if (wholeId !== undefined && token.hash !== hashToken(text))
