@@ -18,12 +18,10 @@ import { engineOf } from '../store/engines.ts'
 import { openReadOnly } from '../store/sqlite/read-only.ts'
 
 const help = `
-The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
-is killed may leave a file that ends in .partial, which may be deleted. FILE holds everything, the hashes of tokens
-included, so only you can read it. The command restore restores it. With - the backup is written to stdout; until it is
-verified, it is in a file beside the database, or in TMPDIR.
-
-A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
+The service may run meanwhile. FILE appears once the copy is complete, verified, and on stable storage; a killed backup may
+leave a file that ends in .partial: delete it. FILE contains the hashes of tokens, so only you can read it. With - the backup
+goes to stdout; until it is verified, it is in a file beside the database, or in TMPDIR. For PostgreSQL use its own tools,
+such as pg_dump.`
 
 /** Only its owner may read a copy, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -39,11 +37,10 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   const isStdout = file === '-'
   const quiet = options.quiet || isStdout
-  const report = await doLongWork({ quiet, advice }, (progress, signal) =>
-    isStdout
-      ? writeVerified(from, { progress, signal })
-      : copyVerified(from, file, { progress, signal, replace: options.force }),
-  )
+  const report = await doLongWork({ quiet, advice }, (progress, signal) => {
+    const copyOptions = { progress, signal, replace: options.force }
+    return isStdout ? writeVerified(from, copyOptions) : copyVerified(from, file, copyOptions)
+  })
   const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
   await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
@@ -105,10 +102,7 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   if (output === '') throw new CommandError('the copy could not be verified, and was not kept')
   const { plants, checksum, faults } = JSON.parse(output)
   if (faults.length === 0) return { plants: Number(plants), checksum: String(checksum) }
-  const [{ position, detail }] = faults
-  throw new CommandError(
-    `the copy was not kept, because the source is damaged: ${position === null ? '' : `plant ${position} `}${detail}`,
-  )
+  throw new CommandError(`the copy was not kept, because the source is damaged: ${faults[0]}`)
 }
 
 /**

@@ -1,7 +1,7 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
+import { CommandError, count, printResult, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { nameDatabase, warnOfPassword, wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
@@ -15,15 +15,14 @@ type Options = { from: string; to: string; batch: number; quiet?: true; json?: t
 type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
 
 const help = `
-URLs are as in DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can see the
-arguments of a command: put a URL with a password into an environment variable, and write env:NAME.
+URLs are as in DATABASE_URL. Every user of the machine can see the arguments of a command: put a URL with a password into an
+environment variable, and write env:NAME.
 
---to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
-and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
-nothing), mark of its commit, and item, separated by tabs.
+--to must be empty, or an earlier copy of --from, which is then continued. Every plant is read back and compared. The last
+line has the SHA-256 of the log: a line per plant with its position, id, mark and item, separated by tabs.
 
-A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
-copy again, and start the service on --to. No service may run on --to before that. Over a slow network use a smaller --batch.`
+A service may run on --from, and the plants that it adds are copied as well. To move for good: copy, stop the service, copy
+again, and start the service on --to; no service may run on --to before that. Over a slow network use a smaller --batch.`
 
 export function define(command: Command): void {
   command
@@ -79,9 +78,7 @@ async function copyStore(source: Store, target: Store, options: CopyOptions) {
   const { copy } = target
   if (copy === undefined) throw new CommandError('--to is of an engine that nothing can be copied to')
   if (!(await copy.adopt(source.id)))
-    throw new CommandError(
-      '--to holds plants or tokens that are not of --from: a copy needs an empty database',
-    )
+    throw new CommandError('--to holds plants or tokens that are not of --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
@@ -99,9 +96,6 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
   const { batch, onProgress, signal, copy } = options
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
-  const { position: held } = await target.log.head()
-  if (held > total)
-    throw new CommandError(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
   let [done, added] = [0, 0]
   for (;;) {
     signal.throwIfAborted()
@@ -109,14 +103,14 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
     // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(behind(done), plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))
-    done += present.length
     const missing = plants.slice(present.length)
     if (missing.length > 0) {
       await copy.put(missing)
-      checksum.update(compare(await target.plants(behind(done), missing.length), missing, done))
-      done += missing.length
-      added += missing.length
+      const end = done + present.length
+      checksum.update(compare(await target.plants(behind(end), missing.length), missing, end))
     }
+    added += missing.length
+    done += plants.length
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
     // Notes that were read before the head moved describe only plants that have been copied.

@@ -10,11 +10,9 @@ import { makeDirectory } from '../store/sqlite/file-system.ts'
 import { advice, copyVerified, findFile, writeStore } from './backup.ts'
 
 const help = `
-The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
-appears there when it is complete, verified, and on stable storage. Run this as the user of the
-service; as root it gives the database to the owner of the directory. With - the backup is read from stdin.
-
-Tokens are restored as they were: revoke again those that were revoked since the backup.`
+The backup is restored to the path of DATABASE_URL, where no database may exist, nor its -wal or -shm. It appears there once
+it is complete, verified, and on stable storage. Run this as the user of the service; as root it gives the database to the
+owner of the directory. Then revoke again the tokens that were revoked since the backup.`
 
 export function define(command: Command): void {
   addWorkOptions(command.argument('<file>', 'a backup; - is stdin'))

@@ -49,8 +49,8 @@ export interface Store {
   /** Resolves when the store is writable now. */
   ready(): Promise<void>
   status(): Promise<EngineStatus>
-  /** Checks of the database and its schema, by the name of the part that is checked. */
-  readonly checks: Record<string, () => Promise<Damage[]>>
+  /** Checks of the database and its schema, by the name of the part that is checked. Each resolves to faults in words. */
+  readonly checks: Record<string, () => Promise<string[]>>
   /** Writes rows and tokens of another store, for `copy`. Absent: `copy --to` is refused. */
   readonly copy?: CopyTarget
   /** Waits for running work, then closes the database. */
@@ -160,9 +160,6 @@ export interface CopyTarget {
   /** Adds a token, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
   putToken(token: Token): Promise<void>
 }
-
-/** A fault of a store. `position`: of the plant with the fault; absent for a fault of the whole store. */
-export type Damage = { position?: number; detail: string }
 
 /** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
 export type ServiceStatus = { running: boolean | null; by: string[] }

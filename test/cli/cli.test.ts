@@ -54,7 +54,7 @@ test('JSON has every member, with null where there is nothing', async (t) => {
   const file = new DatabaseSync(join(directory, 'a.db'))
   file.exec('DROP TRIGGER plants_no_delete')
   file.close()
-  t.match(await json('verify'), { faults: [{ position: null, detail: /./ }] })
+  t.match(await json('verify'), { faults: [/./] })
 })
 
 test('openapi prints the document as YAML or JSON', async (t) => {

@@ -144,8 +144,11 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
     [
       'is a copy that is longer',
       true,
-      ({ log }) => log.append(Array.from({ length: 101 }, () => ({ item: '{}', id: undefined }))),
-      /--to holds 101 plants, --from only 100/,
+      async ({ copy, log }) => {
+        await copy?.put(await source.plants({ after: 0, last: 100 }, 100))
+        return log.append([{ item: '{}', id: undefined }])
+      },
+      /from plant 101 on, --to is no copy/,
     ],
     [
       'is a copy with another plant',
