@@ -23,11 +23,10 @@ type Content = Options & { format: Format; head: number }
 
 const help = `
 The ending of FILE selects the format: .ndjson or .jsonl, .json or .csv, followed by .gz or .zst for compression. Without
-FILE, or with -, plants go to stdout as NDJSON, and the summary to stderr. Spreadsheets need --bom to read CSV as UTF-8.
+FILE, or with -, NDJSON goes to stdout, and the summary to stderr. Spreadsheets need --bom to read CSV as UTF-8.
 
-An export holds the log as it is when it begins; a service may add plants meanwhile. FILE gets its name when it is
-complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
-position of the log: --after with that number exports what was added since.`
+An export contains the log as it was at the start; a service may run meanwhile. FILE appears once it is complete; a killed
+export may leave a file that ends in .partial: delete it. The summary has the last position of the log, for the next --after.`
 
 /** zstd has no checksum by default. */
 const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }

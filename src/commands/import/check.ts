@@ -63,16 +63,12 @@ function makeConflictFinder(store: Store | undefined) {
   const insert = known.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
   const find = known.prepare('SELECT item FROM items WHERE id = ?')
   return async (read: (NewPlant | string | undefined)[]): Promise<Set<NewPlant>> => {
-    const plants = read.filter(
-      (one) => typeof one === 'object' && one.id !== undefined,
-    ) as Required<NewPlant>[]
+    const plants = read.filter((one): one is Required<NewPlant> => typeof one === 'object' && 'id' in one)
     const ids = plants.map(({ id }) => id)
     if (store && ids.length > 0) for (const [id, item] of await store.find(ids)) insert.run(id, item)
-    const conflicts = plants.filter((plant) => {
-      const item = serializeItem(plant)
-      return insert.run(plant.id, item).changes === 0 && find.get(plant.id)?.item !== item
-    })
-    return new Set(conflicts)
+    const isConflict = (plant: Required<NewPlant>, item = serializeItem(plant)) =>
+      insert.run(plant.id, item).changes === 0 && find.get(plant.id)?.item !== item
+    return new Set(plants.filter((plant) => isConflict(plant)))
   }
 }
 

@@ -2,19 +2,17 @@
 import { NewPlant } from '../../../schemas/plant.ts'
 import { byteOrderMark, InputError } from './input.ts'
 
-/** `map`: names of members or columns that are not those of their fields; it implies `ignoreUnknown`. */
-export type FormOptions = {
-  map?: Partial<Record<keyof NewPlant, string>>
-  ignoreUnknown?: boolean
-  delimiter?: string
-  quote?: string
-  trim?: boolean
-}
-/** `quote`: false if quotation marks are text. */
-export type Form = Required<Pick<FormOptions, 'map' | 'ignoreUnknown' | 'delimiter' | 'trim'>> & {
+/** `map`: names of members or columns that are not those of their fields; `quote`: `none` if quotation marks are text. */
+export type Form = {
   format: 'ndjson' | 'json' | 'csv'
-  quote: boolean
+  map: Partial<Record<keyof NewPlant, string>>
+  ignoreUnknown: boolean
+  delimiter: string
+  quote: string
+  trim: boolean
 }
+/** A mapping implies `ignoreUnknown`. */
+export type FormOptions = Partial<Omit<Form, 'format'>>
 
 const delimiters = [',', ';', '|', '\t']
 /** The beginnings of other forms. A damaged first line is none: it is left to be a fault. */
@@ -37,7 +35,7 @@ const others: [beginning: RegExp, reason: string][] = [
 /** `head`: the first bytes of the text. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
   const text = head.toString('latin1').replace(byteOrderMark, '')
-  const { map = {}, ignoreUnknown = Object.keys(map).length > 0, trim = false } = options
+  const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
     if (begun !== undefined && !isPlant(text.trimStart().split('\n', 1)[0] as string, map))
@@ -46,7 +44,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter ?? findDelimiter(text)
-  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none' }
+  return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 
 /** Whether a line is an object with the members of a plant: others may be arrays. */

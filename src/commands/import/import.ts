@@ -6,7 +6,7 @@ import { CommandError, count, reportFile, separate, silent } from '../../cli/con
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
 import { checkTarget } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
-import type { Outcome, Store } from '../../store/engine.ts'
+import type { Store } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
@@ -25,17 +25,18 @@ const maxShown = 10
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
-FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row (between cells commas,
-semicolons, | or tabs; a first line like sep=; is understood); - is stdin. gzip and zstd are decompressed. Members and
-columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or --ignore-unknown is given.
+FILE has one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row, whose cells are separated by
+commas, semicolons, | or tabs (a first line such as sep=; is understood); - is stdin. gzip and zstd are decompressed. The
+members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or
+--ignore-unknown is given.
 
-The whole input is checked first. If a record has a fault, or an id that exists with a different ${listShown('or')}, nothing
-is added, and each fault is reported with its line. --skip-invalid adds the other records; --rejects writes the invalid ones
-to a new file, as they are in the input: correct them there, and import that file.
+The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
+reported with its line, and nothing is added. --skip-invalid adds the other records; --rejects writes the invalid ones to a
+new file in the form of the input: correct them there, and import that file.
 
-Plants are added in batches, each with the progress; a service may run meanwhile. If the import is interrupted, run the same
-command again: it continues where it stopped. An input that begins with one that was imported before continues behind that,
-so a file that has grown adds what is new. A file that was changed since is refused. --again adds all of it regardless.`
+Plants are added in batches; a service may run meanwhile. After an interruption, run the same command again: it continues. If
+the input starts with what was imported before, only the rest is added. A file that has changed since is refused; --again
+adds all of it regardless.`
 
 export function define(command: Command): void {
   const fields = joinWords(fieldNames, 'or')
@@ -143,13 +144,15 @@ async function addNew({ name, flags, progress, signal }: Job, source: CheckedSou
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
   if (plants === counts.skipped || dryRun) return counts
   let done = counts.skipped
-  const onBatch = (outcomes: Outcome[]) => {
-    for (const outcome of outcomes) counts[outcome]++
-    done += outcomes.length
-    progress.show(done, plants)
-  }
   const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
-  await withStore(url, open, (store) => addPlants({ ...source, store, earlier, again, signal, onBatch }))
+  await withStore(url, open, async (store) => {
+    for await (const outcomes of addPlants(source, { store, earlier, again })) {
+      for (const outcome of outcomes) counts[outcome]++
+      done += outcomes.length
+      progress.show(done, plants)
+      signal.throwIfAborted()
+    }
+  })
   return counts
 }
 

@@ -79,11 +79,6 @@ async function* decompress(file: FileHandle, { name, open }: (typeof codings)[nu
   }
 }
 
-async function* readBytes(file: FileHandle, start: number): AsyncGenerator<Buffer> {
-  for (let at = start; ; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at)
-    if (bytesRead === 0) return
-    at += bytesRead
-    yield buffer.subarray(0, bytesRead)
-  }
+function readBytes(file: FileHandle, start: number): Readable {
+  return file.createReadStream({ start, highWaterMark: chunkBytes, autoClose: false })
 }

@@ -103,7 +103,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
     if (line === undefined) return undefined
     const whole = text.slice(from, line.end)
     const parts = whole.split(delimiter)
-    if (!quote || !whole.includes('"')) return { ...line, cells: parts }
+    if (quote === 'none' || !whole.includes('"')) return { ...line, cells: parts }
     if (/[\t|]/.test(delimiter))
       return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     const cells: string[] = []
