@@ -28,7 +28,7 @@ export function defineExplain(command: Command): void {
       if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
-        return printResult({ reason: null, scopes }, `valid; it grants ${allowed}`, json)
+        return printResult({ reason: null, detail: null, scopes }, `valid; it grants ${allowed}`, json)
       }
       process.exitCode = 1
       const { reason, detail } = verdict

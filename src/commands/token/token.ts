@@ -21,12 +21,10 @@ expires 90 days from now, one that never expires by one that never does. The old
 it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
 export function define(command: Command): void {
-  const onStore = { create: defineCreate, list: defineList, rotate: defineRotate, revoke: defineRevoke }
-  for (const [name, defineOne] of Object.entries(onStore)) {
-    const child = command.command(name)
-    defineOne(child)
-    addDatabaseOptions(child)
-  }
+  defineCreate(addDatabaseOptions(command.command('create')))
+  defineList(addDatabaseOptions(command.command('list')))
+  defineRotate(addDatabaseOptions(command.command('rotate')))
+  defineRevoke(addDatabaseOptions(command.command('revoke')))
   defineExplain(command.command('explain'))
 }
 
@@ -141,25 +139,14 @@ function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<
  */
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
-  const id = wholeId ?? text
-  const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
+  const isMeant = ({ hash }: Token) => wholeId === undefined || hash === hashToken(text)
+  const found = (await tokens.findNamed(wholeId ?? text)).filter(isMeant)
   const [token, ...others] = found
   if (token === undefined)
-    throw new CommandError(
-      /^[0-9A-Za-z]{8}$/.test(id)
-        ? `there is no token ${id}`
-        : `that is neither the name of a valid token, nor an id, nor a whole token (${list})`,
-    )
-  if (others.length > 0) throw new CommandError(`${found.length} tokens are "${text}": ${listByAge(found)}`)
-  if (wholeId !== undefined && token.hash !== hashToken(text))
-    throw new CommandError(`the token ${id} of this store is another one: nothing was changed`)
-  return token
-}
-
-/** During the overlap of a rotation two tokens have one name: the older one ends. */
-function listByAge(tokens: Token[]): string {
-  const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
-  const describe = ({ id, createdAt }: Token, index: number) =>
-    `${id} (${index === 0 ? 'the old one' : 'the new one'}, created at ${formatTime(createdAt)})`
-  return `give the id: ${byAge.map(describe).join(' or ')}`
+    throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
+  if (others.length === 0) return token
+  // During the overlap of a rotation.
+  const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
+  const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
+  throw new CommandError(`${found.length} tokens are "${text}", the oldest first: give the id: ${ids}`)
 }
