@@ -7,11 +7,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const stopMs = 800
 const clearLine = '\x1b[1G\x1b[2K'
 
-export type ProgressOptions = {
-  quiet?: boolean | undefined
-  stream?: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
-  now?: () => number
-}
+type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
 export type Progress = ReturnType<typeof startProgress>
 
@@ -23,7 +19,7 @@ export async function doLongWork<T>(
   { quiet, advice }: { quiet?: boolean | undefined; advice: string },
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const progress = startProgress({ quiet })
+  const progress = startProgress(quiet)
   const controller = new AbortController()
   const { signal } = controller
   let reason: (typeof signals)[number] = 'SIGINT'
@@ -54,7 +50,7 @@ export async function doLongWork<T>(
 }
 
 /** Shows a line that changes on a terminal, a line every few seconds elsewhere. */
-export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
+export function startProgress(quiet?: boolean, stream: Terminal = process.stderr, now = Date.now) {
   const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
   let [shownMs, isShown] = [startMs, false]

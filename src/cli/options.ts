@@ -19,15 +19,15 @@ export function addSettingOptions(command: Command, keys?: string[]): Command {
 }
 
 /** The options of commands on a database: which one, and how to print the result. */
-export function addDatabaseOptions(command: Command, json = 'print the result as JSON'): Command {
-  return addSettingOptions(command, ['databaseUrl']).option('--json', json)
+export function addDatabaseOptions(command: Command): Command {
+  return addSettingOptions(command, ['databaseUrl']).option('--json', 'print the result as JSON')
 }
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
 
 /** The same for commands that take a while. */
 export function addWorkOptions(command: Command): Command {
-  return addDatabaseOptions(command, 'print the summary as JSON').option('--quiet', 'show no progress')
+  return addDatabaseOptions(command).option('--quiet', 'show no progress')
 }
 
 /** Makes a parser for a whole number from `least` to `most`, in decimal digits. */
@@ -40,17 +40,14 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 
 /** Resolves the database of a command from its flag, the environment or `.env`. */
 export function findDatabase({ databaseUrl }: DatabaseOptions): string {
-  if (databaseUrl)
-    warnOfPassword(databaseUrl, '--database-url', 'put DATABASE_URL into the environment or .env')
+  if (databaseUrl) warnOfPassword(databaseUrl, '--database-url')
   return loadSetting('databaseUrl', { databaseUrl })
 }
 
-/** Warns of a URL with a password on the command line, and says what to do instead. */
-export function warnOfPassword(url: string, option: string, instead: string): void {
+/** Warns of a URL with a password on the command line, which ps shows to every user of the machine. */
+export function warnOfPassword(url: string, option: string): void {
   if (maskUrl(url) === url) return
-  console.error(
-    `plant-store: warning: every user of this machine can see the password in ${option}; ${instead}`,
-  )
+  console.error(`plant-store: warning: ps shows the password in ${option}; use an environment variable`)
 }
 
 /** Names a database in the summaries of commands: the path of a file, or the URL without its password. */

@@ -37,7 +37,6 @@ export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
     .description('A durable HTTP API to add and list plants.')
     .version(build)
-    .helpCommand(true)
     .configureHelp({ helpWidth: width, subcommandTerm: (command) => command.name() })
     .showHelpAfterError('(see --help)')
     .addHelpText('after', help)

@@ -55,7 +55,7 @@ export function findFile(options: WorkOptions, instead: string): string {
   throw new CommandError(`the database is ${name}, and ${instead}`)
 }
 
-type CopyOptions = NewFileOptions & { signal: AbortSignal; progress: Progress }
+type CopyOptions = NewFileOptions & { progress: Progress }
 
 /** Copies the store in the file `from`, as it is at one moment, to the path `to`, like `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {

@@ -9,9 +9,8 @@ A flag overrides the environment, and the environment overrides .env in the work
 allowed here as well, to show their effect. Passwords and tokens are masked.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.option('--json', 'print the settings as JSON').addHelpText('after', help)).action(
-    show,
-  )
+  command.option('--json', 'print the settings as JSON').addHelpText('after', help)
+  addSettingOptions(command).action(show)
 }
 
 async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> {

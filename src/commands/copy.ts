@@ -30,7 +30,7 @@ export function define(command: Command): void {
     .requiredOption('--to <url>', 'the database to copy to, likewise')
     .option('--batch <plants>', 'plants in one transaction', wholeNumber(1, 20_000), 5000)
     .option('--quiet', 'show no progress')
-    .option('--json', 'print the summary as JSON')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', help)
     .action(runCopy)
 }
@@ -38,14 +38,13 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  const openTarget = { logger: silent, mode: 'write', create: true } as const
   const advice = 'the copy was interrupted. Run it again to go on.'
   const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
       const copy = (target: Store) => copyStore(source, target, { batch, signal, onProgress: show })
-      return withStore(urls.to, openTarget, copy)
+      return withStore(urls.to, { logger: silent, mode: 'write', create: true }, copy)
     }),
   )
   const { plants, added, checksum, tokens } = await work.catch(explain)
@@ -62,7 +61,7 @@ function explain(error: unknown): never {
 
 /** Reads the URL of an option: the URL itself, or `env:NAME` for that in an environment variable. */
 function readUrl(text: string, option: string): string {
-  warnOfPassword(text, option, 'use env:NAME')
+  warnOfPassword(text, option)
   const [, variable] = /^env:(.*)$/.exec(text) ?? []
   if (variable === undefined) return readDatabaseUrl(text, option)
   const url = process.env[variable]?.trim()
@@ -116,7 +115,9 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions & {
     // Notes that were read before the head moved describe only plants that have been copied.
     const notes = await source.notes.read(notePrefix)
     if ((await source.log.head()).position > done) continue
-    await copyNotes(notes, target)
+    const held = await target.notes.read(notePrefix)
+    for (const [key, value] of notes)
+      if (value !== held.get(key)) await target.notes.change({ key, value, before: held.get(key) ?? '' })
     return { plants: done, added, checksum: checksum.digest('hex') }
   }
 }
@@ -129,18 +130,10 @@ const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
   const lines = plants.map(lineOf).join('')
   if (copied.map(lineOf).join('') === lines) return lines
-  throw new CommandError(
-    `from plant ${after + 1} on, --to is no copy of --from; or something else writes to it`,
-  )
+  throw new CommandError(`from plant ${after + 1} on, --to is no copy of --from, or something writes to it`)
 }
 
 /** The line of a plant in the SHA-256 of a log. */
 export function lineOf({ position, id, mark, item }: StoredPlant): string {
   return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
-}
-
-async function copyNotes(notes: Map<string, string>, target: Store): Promise<void> {
-  const held = await target.notes.read(notePrefix)
-  for (const [key, value] of notes)
-    if (value !== held.get(key)) await target.notes.change({ key, value, before: held.get(key) ?? '' })
 }

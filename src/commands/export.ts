@@ -1,15 +1,12 @@
 // export: writes the plants of the log into a file, or to stdout, page by page from the JSON text in the log.
-import { createWriteStream } from 'node:fs'
 import { extname } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
 import { NewPlant, Plant } from '../../schemas/plant.ts'
 import { CommandError, count, reportFile, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { writeNewFile } from '../cli/new-file.ts'
+import { writeTexts } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
@@ -62,12 +59,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)
       const pages = writePages(store, { ...options, format, head }, show)
-      const write = (to: NodeJS.WritableStream) =>
-        pipeline([Readable.from(pages), ...compress(), to], { signal, end: !isStdout })
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
-      const writing = isStdout
-        ? write(process.stdout)
-        : writeNewFile(file, target, (path) => write(createWriteStream(path, { flags: 'wx' })))
+      const writing = writeTexts(file, target, pages, ...compress())
       // If writing fails, a page is still being read.
       await writing.finally(() => pages.return())
       return head
@@ -88,8 +81,7 @@ function chooseForm(file: string, options: Options, command: Command) {
   const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
   if (format === undefined)
     return refuse(
-      `unknown ending ${inner} of FILE: expected ${Object.keys(formats).join(', ')}, followed by .gz or .zst or ` +
-        'nothing; --format sets the format of other names',
+      `unknown ending ${inner} of FILE: use ${Object.keys(formats).join(', ')}, or --format; .gz or .zst may follow`,
     )
   return options.bom && format !== 'csv' ? refuse('--bom is for CSV') : { format, compress }
 }

@@ -15,9 +15,8 @@ it is complete, verified, and on stable storage. Run this as the user of the ser
 owner of the directory. Then revoke again the tokens that were revoked since the backup.`
 
 export function define(command: Command): void {
-  addWorkOptions(command.argument('<file>', 'a backup; - is stdin'))
-    .addHelpText('after', help)
-    .action(runRestore)
+  command.argument('<file>', 'a backup; - is stdin')
+  addWorkOptions(command).addHelpText('after', help).action(runRestore)
 }
 
 async function runRestore(file: string, options: WorkOptions): Promise<void> {

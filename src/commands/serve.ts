@@ -11,7 +11,6 @@ effective settings. Operator messages go to stdout, the log to stderr. SIGTERM, 
 exit code is 0 then.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) =>
-    runService(loadSettings(flags)),
-  )
+  const run = (flags: Flags) => runService(loadSettings(flags))
+  addSettingOptions(command).addHelpText('after', help).action(run)
 }

@@ -1,6 +1,6 @@
 // status: shows what a store holds, and which services and commands use it. It only reads.
 import type { Command } from 'commander'
-import { count, printResult, separate, silent } from '../cli/console.ts'
+import { count, printResult, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
 import type { ServiceStatus, Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
@@ -38,7 +38,7 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
     ['engine', `${status.engine} ${status.engineVersion}`],
     ['store', status.store],
     ['head', count(status.head, 'plant')],
-    ['size', formatBytes(status.bytes)],
+    ['size', count(status.bytes, 'byte')],
     ['tokens', `${tokens.valid} valid of ${tokens.all}`],
   ]
   if (cluster) {
@@ -53,7 +53,7 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {
   if (state === null) return `${name}: only the role pg_monitor may see more`
   const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
-  return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}, ${formatBytes(lagBytes ?? 0)} behind${seconds}`
+  return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}, ${count(lagBytes ?? 0, 'byte')} behind${seconds}`
 }
 
 function formatService({ running, by }: ServiceStatus): string {
@@ -61,8 +61,4 @@ function formatService({ running, by }: ServiceStatus): string {
   const users = by.join(', ')
   if (running) return users ? `running: ${users}` : 'running'
   return users ? `not running; in use by ${users}` : 'not running'
-}
-
-function formatBytes(bytes: number): string {
-  return bytes < 1e5 ? `${separate(bytes)} bytes` : `${(bytes / 1e6).toFixed(1)} MB`
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Plant } from '../../schemas/plant.ts'
 import { count, printResult, silent } from '../cli/console.ts'
-import { startProgress } from '../cli/long-work.ts'
+import { type Progress, startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
 import { serializeItem } from '../plants/item.ts'
 import { makePlantCheck } from '../plants/plant-faults.ts'
@@ -30,8 +30,8 @@ export function define(command: Command): void {
 async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<void> {
   const url = findDatabase(database)
   // It only reads, so a signal may simply end the process.
-  const progress = startProgress({ quiet })
-  const check = (store: Store) => checkStore(store, progress.show)
+  const progress = startProgress(quiet)
+  const check = (store: Store) => checkStore(store, progress)
   const checking = withStore(url, { mode: 'read', logger: silent }, check)
   const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
@@ -50,13 +50,12 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
 
 /** Plants that cannot be read. */
 type Unread = { first: number; last: number; reason: string }
-type OnProgress = (done: number, total?: number) => void
 
 /**
  * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per plant, null when not all
  * could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
-async function checkStore(store: Store, onProgress: OnProgress) {
+async function checkStore(store: Store, progress: Progress) {
   const faults: string[] = []
   const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
@@ -70,11 +69,11 @@ async function checkStore(store: Store, onProgress: OnProgress) {
   const checks = { ...store.checks, 'the tokens': () => findTokenFaults(store) }
   for (const [what, find] of Object.entries(checks)) faults.push(...((await attempt(what, find)) ?? []))
   if (!/^[\w-]{22}$/.test(store.id)) faults.push('the store has no id')
-  return { ...(await checkLog(store, head?.position, faults, onProgress)), faults }
+  return { ...(await checkLog(store, head?.position, faults, progress)), faults }
 }
 
 /** Checks the plants up to the `head`, which is undefined when it cannot be read. */
-async function checkLog(store: Store, head: number | undefined, faults: string[], onProgress: OnProgress) {
+async function checkLog(store: Store, head: number | undefined, faults: string[], progress: Progress) {
   const hash = createHash('sha256')
   const unread: Unread[] = []
   let [plants, before] = [0, 0]
@@ -94,7 +93,7 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
       }
       before = Math.max(before, position)
     }
-    onProgress(plants, head)
+    progress.show(plants, head)
   }
   if (head !== undefined) addGap(head + 1)
   const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null

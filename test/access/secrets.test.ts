@@ -67,7 +67,7 @@ test('commands read a password from the environment or a file, where ps shows no
   t.equal(bare.code, 0)
   t.equal(
     bare.stderr,
-    'plant-store: warning: every user of this machine can see the password in --database-url; put DATABASE_URL into the environment or .env\n',
+    'plant-store: warning: ps shows the password in --database-url; use an environment variable\n',
   )
 })
 

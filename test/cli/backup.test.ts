@@ -98,7 +98,7 @@ test('a backup is on stable storage before it has its name, and then its name is
     if (stats.ino !== log) synced.push({ isFile: stats.isFile(), isNamed: existsSync(backup) })
   })
   const { signal } = new AbortController()
-  await copyVerified(path, backup, { signal, progress: startProgress({ quiet: true }) })
+  await copyVerified(path, backup, { signal, progress: startProgress(true) })
   t.strictSame(synced, [
     { isFile: true, isNamed: false },
     { isFile: false, isNamed: true },

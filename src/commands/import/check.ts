@@ -1,9 +1,6 @@
 // The first pass over an input: reads all of it, and decides everything before anything is added.
-import { createWriteStream } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { pipeline } from 'node:stream/promises'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
-import { writeNewFile } from '../../cli/new-file.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Store } from '../../store/engine.ts'
 import type { Form } from './form.ts'
@@ -72,17 +69,8 @@ function makeConflictFinder(store: Store | undefined) {
   }
 }
 
-/** `invalid`: the offsets behind the invalid records. */
-type Rejects = CheckedSource & { invalid: number[] }
-
-/** Writes the invalid records to a new file, or to stdout, in the form of the input. */
-export async function writeRejects(file: string, rejects: Rejects, signal: AbortSignal): Promise<void> {
-  const texts = readRejects(rejects)
-  if (file === '-') return pipeline(texts, process.stdout, { end: false })
-  await writeNewFile(file, { signal }, (path) => pipeline(texts, createWriteStream(path, { flags: 'wx' })))
-}
-
-async function* readRejects({ input, form, checked, invalid }: Rejects) {
+/** Reads the records that end at the offsets `invalid`, in the form of the input. */
+export async function* readRejects({ input, form, checked }: CheckedSource, invalid: number[]) {
   const isJson = form.format === 'json'
   let count = 0
   for await (const { records } of readRecords(input, form))

@@ -18,10 +18,7 @@ const delimiters = [',', ';', '|', '\t']
 /** The beginnings of other forms. A damaged first line is none: it is left to be a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty'],
-  [
-    /^PK\x03\x04/,
-    'is a ZIP archive, as XLSX and ODS are: save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE',
-  ],
+  [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
   [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
@@ -43,7 +40,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   }
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
-  const delimiter = options.delimiter ?? findDelimiter(text)
+  const delimiter = options.delimiter === 'tab' ? '\t' : (options.delimiter ?? findDelimiter(text))
   return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 

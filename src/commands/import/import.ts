@@ -1,20 +1,19 @@
 // import: adds the plants of a file to a store, which may be in use. It is checked as a whole before anything is added.
-import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { CommandError, count, reportFile, separate, silent } from '../../cli/console.ts'
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
-import { checkTarget } from '../../cli/new-file.ts'
+import { checkTarget, writeTexts } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Store } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
-import { type CheckedSource, checkInput, type Source, writeRejects } from './check.ts'
+import { type CheckedSource, checkInput, readRejects, type Source } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
 import { findEarlier } from './notes.ts'
-import { fieldNames, required } from './plants.ts'
+import { fieldNames } from './plants.ts'
 import type { InputRecord } from './records.ts'
 
 type Choices = { skipInvalid?: true; again?: true; dryRun?: true; create?: true; rejects?: string }
@@ -22,12 +21,12 @@ type Flags = WorkOptions & FormOptions & Choices
 
 /** Faults that are shown on a terminal. */
 const maxShown = 10
-const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
+const delimiters = [',', ';', '|', 'tab']
 
 const help = `
 FILE has one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row, whose cells are separated by
 commas, semicolons, | or tabs (a first line such as sep=; is understood); - is stdin. gzip and zstd are decompressed. The
-members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or
+members or columns are ${joinWords(fieldNames, 'and')}, as in POST /plants. Others are faults, unless --map or
 --ignore-unknown is given.
 
 The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
@@ -42,7 +41,7 @@ export function define(command: Command): void {
   const fields = joinWords(fieldNames, 'or')
   command
     .argument('<file>', 'the input; - is stdin')
-    .option('--delimiter <character>', 'what is between the cells of CSV, or tab', parseDelimiter)
+    .addOption(new Option('--delimiter <character>', 'separator of the cells of CSV').choices(delimiters))
     .addOption(new Option('--quote <kind>', 'none: quotation marks in CSV are text').choices(['none']))
     .option('--map <field=column>', `read ${fields} from this column or member (repeatable)`, parseMap)
     .option('--ignore-unknown', 'ignore other columns or members')
@@ -62,20 +61,11 @@ function parseMap(text: string, map: FormOptions['map'] = {}): FormOptions['map'
   throw new InvalidArgumentError(`Expected ${joinWords(fieldNames, 'or')}, = and a column, each field once.`)
 }
 
-function parseDelimiter(text: string): string {
-  const delimiter = /^(tab|\\t)$/i.test(text) ? '\t' : text
-  if (/^[!-~\t]$/.test(delimiter) && !/["\w]/.test(delimiter)) return delimiter
-  throw new InvalidArgumentError('Expected one character, such as ";", or tab.')
-}
-
 type Job = { name: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
 
 async function run(path: string, flags: Flags): Promise<void> {
-  // Hardly any object outlives its batch, so a larger young or old generation would only waste memory.
-  setFlagsFromString('--semi-space-growth-factor=1')
-  setFlagsFromString('--heap-growing-percent=100')
   const name = path === '-' ? 'stdin' : path
-  if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects, {})
+  if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects)
   const advice = 'interrupted; run the same command again to continue'
   await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
     try {
@@ -99,15 +89,13 @@ async function importInput(job: Job): Promise<void> {
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, { ...source, checked }, url)
   progress.end()
   if (flags.rejects !== undefined && invalid.length > 0)
-    await writeRejects(flags.rejects, { ...source, checked, invalid }, signal)
+    await writeTexts(flags.rejects, { signal }, readRejects({ ...source, checked }, invalid))
   const { records, plants, conflicts } = checked
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
   if (!isRefused) return
   const shown = `${separate(invalid.length)} of ${count(records, 'record')}`
-  throw new CommandError(
-    `${name}: nothing was added, as ${shown} cannot be added; --skip-invalid adds the others`,
-  )
+  throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
 
 /** Checks all of the input, and reports each fault. `invalid`: the offsets behind the invalid records. */

@@ -47,7 +47,6 @@ export function findEarlier(
   const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
   if (last === undefined || matches.some(({ key }) => key === last.key)) return matches.at(-1)
   throw new CommandError(
-    `${path} no longer begins with what was imported from it on ${last.date}: import what is new from another file, ` +
-      'or all of it with --again',
+    `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
   )
 }

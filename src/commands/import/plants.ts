@@ -9,7 +9,7 @@ import type { InputRecord } from './records.ts'
 
 type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
-export const required: ReadonlySet<string> = new Set(NewPlant.required)
+const required: ReadonlySet<string> = new Set(NewPlant.required)
 
 /** What is to be checked, a fault, or undefined for the header row. */
 type Read = { value: unknown } | string | undefined
@@ -31,8 +31,7 @@ export function makePlantReader(form: Form) {
     const isAscii = !/[\x80-\xff]/.test(text)
     if (!isAscii && !isUtf8(Buffer.from(text, 'latin1')))
       throw new InputError(
-        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252, which this converts: ` +
-          'iconv -f windows-1252 -t utf-8 FILE',
+        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
     if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
     const found = read(record, isAscii ? String : decodeUtf8)
@@ -41,9 +40,7 @@ export function makePlantReader(form: Form) {
   }
 }
 
-function decodeUtf8(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString()
-}
+const decodeUtf8: Decode = (latin1) => Buffer.from(latin1, 'latin1').toString()
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
   return ({ text }: InputRecord, decode: Decode): Read => {

@@ -5,13 +5,10 @@ import pino from 'pino'
 import { CommandError, printResult } from '../../cli/console.ts'
 import { loadSettings } from '../../settings.ts'
 import { issuerOf } from '../../tokens/issuer.ts'
-import { command as program } from '../../version.ts'
 
 const help = `
 Reads a JWT from stdin, and prints why the service refuses it with the current settings (OIDC_…), or which scopes it grants.
-The token is not shown. The keys of the issuer are fetched.
-
-  ${program} token explain < token.txt`
+The token is not shown. The keys of the issuer are fetched.`
 
 export function defineExplain(command: Command): void {
   command
@@ -24,7 +21,7 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
-      const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, { write: printReason }))
+      const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, pino.destination(2)))
       if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
@@ -34,10 +31,4 @@ export function defineExplain(command: Command): void {
       const { reason, detail } = verdict
       await printResult({ reason, detail, scopes: [] }, `refused (${reason}): ${detail}`, json)
     })
-}
-
-/** Prints why the keys of the issuer cannot be loaded, from a line of the log. */
-function printReason(line: string): void {
-  const { msg, reason } = JSON.parse(line)
-  if (reason !== undefined) console.error(`${msg}: ${reason}`)
 }
