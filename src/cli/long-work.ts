@@ -34,7 +34,7 @@ export async function doLongWork<T>(
     console.error(`plant-store: ${advice}`)
     for (const name of signals) process.removeAllListeners(name)
     process.kill(process.pid, reason)
-    // As process 1 of a container, this process survives its own signals.
+    // Process 1 of a container ignores a signal that it sends to itself.
     process.exit(128 + constants.signals[reason])
   }
   for (const name of signals) process.on(name, stop)
@@ -49,12 +49,12 @@ export async function doLongWork<T>(
   }
 }
 
-/** Shows a line that changes on a terminal, a line every few seconds elsewhere. */
+/** Shows progress: one changing line on a terminal, a new line every few seconds elsewhere. */
 export function startProgress(quiet?: boolean, stream: Terminal = process.stderr, now = Date.now) {
   const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
   let [shownMs, isShown] = [startMs, false]
-  /** Removes what was shown from a terminal. */
+  /** Removes the line of progress from a terminal. */
   const end = () => {
     if (isShown) stream.write(clearLine)
     isShown = false

@@ -55,7 +55,7 @@ export async function writeNewFile<T>(
   }
 }
 
-/** Passes texts through streams to a new file, or to stdout if `path` is `-`. */
+/** Writes texts, which pass `through` these streams, to a new file, or to stdout if `path` is `-`. */
 export async function writeTexts(
   path: string,
   options: NewFileOptions,
@@ -89,7 +89,7 @@ function publishOnce(temporary: string, target: string): void {
     linkSync(temporary, target)
   } catch {
     if (existsSync(target)) throw new CommandError(`${target} already exists`)
-    // A file system without links, such as FAT.
+    // The file system may have no links, such as FAT.
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })

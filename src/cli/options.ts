@@ -6,7 +6,7 @@ import { engineOf } from '../store/engines.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
-/** Gives a command the flag of every setting that has one, or of those with these keys; its options are then `Flags`. */
+/** Adds the flags of all settings, or of those with these keys, to a command. Its options are then `Flags`. */
 export function addSettingOptions(command: Command, keys?: string[]): Command {
   for (const { key, name, flag, value, description, choices, unset, hasFile } of settingRows) {
     if (flag === undefined || keys?.includes(key) === false) continue
@@ -25,7 +25,7 @@ export function addDatabaseOptions(command: Command): Command {
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
 
-/** The same for commands that take a while. */
+/** The options of commands that work on a database for a while. */
 export function addWorkOptions(command: Command): Command {
   return addDatabaseOptions(command).option('--quiet', 'show no progress')
 }

@@ -1,4 +1,4 @@
-// The commands, with the definitions that their help is made from.
+// The program: its commands and its help.
 import { Command, Help } from 'commander'
 import { build, command } from '../version.ts'
 
@@ -14,7 +14,7 @@ SIGTERM.`
 
 type CommandModule = { define(command: Command): void }
 
-/** Descriptions of the commands, with which their own help begins, and their modules. */
+/** The commands: descriptions, which their own help repeats, and modules. */
 const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
@@ -30,8 +30,8 @@ const commands: Record<string, [description: string, load: () => Promise<Command
 }
 
 /**
- * Builds the program for a command line, with only the command that it names: loading the others would take most of the
- * time. Without a command line: with all of them.
+ * Builds the program with the options of the command that a command line names: loading the other commands would take most
+ * of the time. Without a command line, all commands get their options.
  */
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')

@@ -1,4 +1,4 @@
-// config: shows what is in force and where it comes from, secrets masked.
+// config: shows the effective settings and their sources, with secrets masked.
 import type { Command } from 'commander'
 import { formatTable, printResult } from '../cli/console.ts'
 import { addSettingOptions } from '../cli/options.ts'
@@ -20,10 +20,7 @@ async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> 
     const { text, from } = found[key]
     return { name, value: text ? mask(text) : null, from }
   })
-  const cells = settings.map(({ name, value, from }, index) => [
-    name,
-    value ?? `(${settingRows[index]?.unset})`,
-    from,
-  ])
+  const unset = (index: number) => `(${settingRows[index]?.unset})`
+  const cells = settings.map(({ name, value, from }, index) => [name, value ?? unset(index), from])
   await printResult(settings, formatTable(['SETTING', 'VALUE', 'FROM'], cells), json)
 }

@@ -11,7 +11,7 @@ import { StoreUnavailable } from '../store/errors.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
-/** `batch`: plants read, added in one transaction and read back at a time; `onProgress`: gets what is in both. */
+/** `batch`: plants per transaction; `onProgress`: gets the number of plants that are in both stores. */
 type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
 
 const help = `
@@ -59,7 +59,7 @@ function explain(error: unknown): never {
   throw new CommandError(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
 }
 
-/** Reads the URL of an option: the URL itself, or `env:NAME` for that in an environment variable. */
+/** Reads the URL of an option, or of the environment variable that `env:NAME` names. */
 function readUrl(text: string, option: string): string {
   warnOfPassword(text, option)
   const [, variable] = /^env:(.*)$/.exec(text) ?? []
@@ -75,7 +75,7 @@ function readUrl(text: string, option: string): string {
  */
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
   const { copy } = target
-  if (copy === undefined) throw new CommandError('--to is of an engine that nothing can be copied to')
+  if (copy === undefined) throw new CommandError('the engine of --to does not support copies')
   if (!(await copy.adopt(source.id)))
     throw new CommandError('--to holds plants or tokens that are not of --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
@@ -88,8 +88,8 @@ async function copyStore(source: Store, target: Store, options: CopyOptions) {
 }
 
 /**
- * Adds the plants that the target lacks until the source has nothing new, then the notes. All plants are compared, also
- * those of an earlier copy. `plants` and `checksum` (SHA-256 over a line per plant) are of the whole log.
+ * Adds the plants that the target lacks until the source has no more, then the notes. Compares all plants, including those
+ * of an earlier copy. Resolves to the number of plants added, and the number and SHA-256 of all plants.
  */
 async function copyPlants(source: Store, target: Store, options: CopyOptions & { copy: CopyTarget }) {
   const { batch, onProgress, signal, copy } = options

@@ -1,4 +1,4 @@
-// openapi: prints the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
+// openapi: prints the contract of the app for the current BASE_PATH, without the security scheme of an issuer.
 import type { Command } from 'commander'
 import { buildApp } from '../app.ts'
 import { silent } from '../cli/console.ts'

@@ -98,7 +98,7 @@ test('a file that was changed where it was imported is refused, and nothing of i
     const refused = await next(path)
     t.match(refused, { code: 1, plants: [] }, title)
     t.match(refused.said, [
-      /^plant-store: input no longer starts with what was imported on 20\S+Z: import the new records/,
+      /^plant-store: input no longer starts with what was imported on 20\S+Z: import only the new records/,
     ])
     // From elsewhere it is another input.
     t.ok((await next(writeInput(t, after))).plants.length > 0, title)

@@ -10,15 +10,15 @@ import { type Match, type Note, nameNote } from './notes.ts'
 import { makePlantReader } from './plants.ts'
 import { readRecords } from './records.ts'
 
-/** `earlier`: the import that is continued; `again`: begun with --again. */
+/** `earlier`: the import that is continued; `again`: the command has --again. */
 type Target = { store: Store; earlier: Match | undefined; again: boolean }
 
 /**
- * Appends all plants behind the earlier import; yields the outcomes of each batch. Throws InputError if they are not those
- * that were checked.
+ * Appends the plants after the end of the earlier import; yields the outcomes of each batch. Throws InputError if they are
+ * not those that were checked.
  */
 export async function* addPlants({ input, form, checked }: CheckedSource, { store, earlier, again }: Target) {
-  // An import that was interrupted goes on in its note, so that two of one input cannot both change it.
+  // An interrupted import continues in its note: of two imports of one input, only one can then change it.
   const own = earlier?.isWhole ? undefined : earlier
   const { path, isAgain } = own ?? { path: input.path, isAgain: again }
   const key = own?.key ?? nameNote(checked.notes, checked.firstHash)
@@ -40,7 +40,7 @@ export async function* addPlants({ input, form, checked }: CheckedSource, { stor
     const value = JSON.stringify(note)
     yield await append(store, entries, { key, before, value })
     before = value
-    // Other processes poll for the lock of a SQLite file.
+    // Lets other processes, which poll for the lock of a SQLite file, get it.
     await sleep(2)
   }
   if (hash !== checked.hash)

@@ -1,4 +1,4 @@
-// The first pass over an input: reads all of it, and decides everything before anything is added.
+// The first pass over an input: checks all of it before anything is added.
 import { DatabaseSync } from 'node:sqlite'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
 import { serializeItem } from '../../plants/item.ts'
@@ -16,9 +16,9 @@ type Listener = { onFault(record: InputRecord, fault: string): void; onRecords(r
 const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
 
 /**
- * Resolves to the numbers of records, of `plants` (records without a fault of their own), and of those whose ids conflict;
- * to the notes of earlier imports, and those that `match` what the input begins with; and to the offsets behind the header
- * row and the last plant, the hash up to there, and that up to the first plant. Throws InputError.
+ * Resolves to the numbers of records, of valid `plants`, and of `conflicts` among those; to the notes of earlier imports, and
+ * to `matches`, those whose bytes the input starts with; to the offsets after the header row and after the last plant; and to
+ * the hashes up to the end of the last plant and of the first. Throws InputError.
  */
 export async function checkInput({ input, form }: Source, store: Store | undefined, listener: Listener) {
   const readPlant = makePlantReader(form)
@@ -50,7 +50,7 @@ export async function checkInput({ input, form }: Source, store: Store | undefin
   return { ...checked, notes, matches }
 }
 
-/** Makes a function that finds plants whose ids exist with another plant, in the store or in an earlier record. */
+/** Makes a function that finds plants whose id belongs to a different plant, in the store or in an earlier record. */
 function makeConflictFinder(store: Store | undefined) {
   // A temporary file that SQLite removes by itself.
   const known = new DatabaseSync('')

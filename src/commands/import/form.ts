@@ -15,7 +15,7 @@ export type Form = {
 export type FormOptions = Partial<Omit<Form, 'format'>>
 
 const delimiters = [',', ';', '|', '\t']
-/** The beginnings of other forms. A damaged first line is none: it is left to be a fault. */
+/** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
@@ -44,7 +44,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 
-/** Whether a line is an object with the members of a plant: others may be arrays. */
+/** Whether a line is an object with the required members of a plant, whatever else it has. */
 function isPlant(latin1: string, map: Form['map']): boolean {
   try {
     const value = JSON.parse(Buffer.from(latin1, 'latin1').toString())
@@ -54,7 +54,7 @@ function isPlant(latin1: string, map: Form['map']): boolean {
   }
 }
 
-/** Finds the delimiter that a line like `sep=;` names, or that makes the most columns of the header row. */
+/** Finds the delimiter that a line like `sep=;` names, or that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
   const [header = ''] = text

@@ -13,7 +13,7 @@ import { type CheckedSource, checkInput, readRejects, type Source } from './chec
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
 import { findEarlier } from './notes.ts'
-import { fieldNames } from './plants.ts'
+import { fieldNames, required } from './plants.ts'
 import type { InputRecord } from './records.ts'
 
 type Choices = { skipInvalid?: true; again?: true; dryRun?: true; create?: true; rejects?: string }
@@ -22,11 +22,13 @@ type Flags = WorkOptions & FormOptions & Choices
 /** Faults that are shown on a terminal. */
 const maxShown = 10
 const delimiters = [',', ';', '|', 'tab']
+const fields = joinWords(fieldNames, 'or')
+const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
 FILE has one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row, whose cells are separated by
 commas, semicolons, | or tabs (a first line such as sep=; is understood); - is stdin. gzip and zstd are decompressed. The
-members or columns are ${joinWords(fieldNames, 'and')}, as in POST /plants. Others are faults, unless --map or
+members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or
 --ignore-unknown is given.
 
 The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
@@ -38,7 +40,6 @@ the input starts with what was imported before, only the rest is added. A file t
 adds all of it regardless.`
 
 export function define(command: Command): void {
-  const fields = joinWords(fieldNames, 'or')
   command
     .argument('<file>', 'the input; - is stdin')
     .addOption(new Option('--delimiter <character>', 'separator of the cells of CSV').choices(delimiters))
@@ -48,9 +49,9 @@ export function define(command: Command): void {
     .option('--trim', 'remove blanks around the cells of CSV')
     .option('--skip-invalid', 'add the valid records although others are invalid')
     .option('--rejects <file>', 'write invalid records to this new file; - is stdout')
-    .option('--again', 'add all of the input, also if it was imported before')
+    .option('--again', 'add all of the input, even if it was imported before')
     .option('--dry-run', 'check the input and add nothing')
-    .option('--create', 'make the tables in a PostgreSQL database that has other tables, too')
+    .option('--create', 'create the tables even in a PostgreSQL database that has others')
   addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
@@ -58,7 +59,7 @@ function parseMap(text: string, map: FormOptions['map'] = {}): FormOptions['map'
   const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
   const field = fieldNames.find((one) => one === name)
   if (field !== undefined && column !== undefined && !(field in map)) return { ...map, [field]: column }
-  throw new InvalidArgumentError(`Expected ${joinWords(fieldNames, 'or')}, = and a column, each field once.`)
+  throw new InvalidArgumentError(`Expected FIELD=COLUMN, where FIELD is ${fields}, each at most once.`)
 }
 
 type Job = { name: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
@@ -122,7 +123,7 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds what no earlier import has added. `skipped`: the plants that an earlier one has. */
+/** Adds the plants that no earlier import added. `skipped`: the number of the others. */
 async function addNew({ name, flags, progress, signal }: Job, source: CheckedSource, url: string) {
   const { again = false, dryRun } = flags
   const { plants } = source.checked
@@ -146,7 +147,7 @@ async function addNew({ name, flags, progress, signal }: Job, source: CheckedSou
 
 type Counts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number>
 
-/** Prints the counts, and makes the exit code 1 when records are invalid. */
+/** Prints the counts, and sets the exit code to 1 if there are faults. */
 async function report(flags: Flags, database: string, counts: Counts, reasons: object[]): Promise<void> {
   const { valid, added, replayed, conflicting, rejected } = counts
   const shown = { ...(flags.dryRun ? { valid } : { added, replayed }), conflicting, rejected }

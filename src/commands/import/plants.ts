@@ -9,13 +9,13 @@ import type { InputRecord } from './records.ts'
 
 type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
-const required: ReadonlySet<string> = new Set(NewPlant.required)
+export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
-/** What is to be checked, a fault, or undefined for the header row. */
+/** A value to check, a fault, or undefined for the header row. */
 type Read = { value: unknown } | string | undefined
 type Decode = (latin1: string) => string
 
-/** How a cell is read, by the type of its field. Spreadsheets write TRUE, and pandas 7.0. */
+/** The form of a cell, and how to read it, by the type of the field. Spreadsheets write TRUE, and pandas 7.0. */
 const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]> = {
   integer: [/^-?(0|[1-9]\d*)(\.0+)?$/, Number],
   number: [/^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, Number],

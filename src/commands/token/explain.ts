@@ -18,7 +18,7 @@ export function defineExplain(command: Command): void {
     .action(async ({ json }: { json?: true }) => {
       const issuer = issuerOf(loadSettings().settings)
       if (issuer === undefined) throw new CommandError('OIDC_ISSUER is not set: there is no issuer')
-      // Loaded on demand, with its library.
+      // Loaded on demand, because its library takes time to load.
       const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
       const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, pino.destination(2)))

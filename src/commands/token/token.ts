@@ -16,9 +16,9 @@ const list = `${program} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
-The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
-expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
-it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
+The new token has the name, scopes and lifetime of the old one: a token for 90 days is replaced by one that expires 90 days
+from now. The old token stays valid for the overlap, such as 30m or 7d, unless it expires earlier; --overlap 0s ends it at
+once. A token can be rotated once; then rotate the new one.`
 
 export function define(command: Command): void {
   defineCreate(addDatabaseOptions(command.command('create')))
@@ -127,15 +127,15 @@ function defineRevoke(command: Command): void {
     )
 }
 
-/** Opens the database, which must exist, for as long as the work takes. */
+/** Opens the database, which must exist, for the duration of `work`. */
 function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
   const open = { mode: 'write', logger: silent } as const
   return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
 }
 
 /**
- * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
- * one id. Throws CommandError, with a message that repeats no secret.
+ * Finds a token by its name, its id or its whole text. The secret of a whole text must match, because the first tokens of
+ * all stores have the same id. Throws CommandError, with a message that repeats no secret.
  */
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
