@@ -1,5 +1,5 @@
 // What commands print: results on stdout, as text or JSON; everything else on stderr.
-import pino, { type Logger } from 'pino'
+import pino from 'pino'
 
 /** A command failed; the message is one line for the person who ran it. The exit code is 1. */
 export class CommandError extends Error {}
@@ -19,7 +19,7 @@ export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }
 
-/** Prints the result of a command, as text or with --json. Rejects when it was not written. */
+/** Prints the result of a command, as text or with --json. Rejects if it cannot be written. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {
   const line = `${asJson ? JSON.stringify(json, null, 2) : text}\n`
   return new Promise((resolve, reject) => {
@@ -27,7 +27,7 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
-/** Prints the result of a command that writes a file: on stdout, or on stderr if the file is stdout, as `-`. */
+/** Prints the result of a command that writes a file: to stdout, or to stderr if the file itself goes to stdout (`-`). */
 export async function reportFile(
   file: string | undefined,
   facts: object,
@@ -39,12 +39,12 @@ export async function reportFile(
 }
 
 /**
- * Keeps errors of stdout from ending the process. The function that is returned gives the exit code for such a failure:
- * 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
+ * Keeps errors of stdout from ending the process. Returns a function that gives the exit code for such an error: 0 if the
+ * reader closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
  */
 export function watchOutput(): (error: unknown) => number | undefined {
   const faults = new Set<unknown>()
-  // A closed stderr ends nothing: the exit code still tells.
+  // A closed stderr ends nothing: the exit code still shows whether the command failed.
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     faults.add(error)
@@ -57,28 +57,13 @@ export function watchOutput(): (error: unknown) => number | undefined {
     faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
 }
 
-/** The logger that a command gives to its store, if it reports all failures itself. */
-export const silent: Logger = pino({ level: 'silent' })
+/** The logger of a store that a command opens, if the command reports all failures itself. */
+export const silent = pino({ level: 'silent' })
 
-/** Makes a logger whose warnings that have a reason go to `say`, as one line each. */
-export function makeLogger(say: (line: string) => void): Logger {
-  const write = (line: string) => {
-    const { msg, reason } = JSON.parse(line)
-    if (reason !== undefined) say(`${msg}: ${reason}`)
-  }
-  return pino({ level: 'warn' }, { write })
-}
-
-/** Formats rows as aligned columns below their heads, without spaces at the ends of lines. */
+/** Formats rows as aligned columns below their headings, without trailing spaces. */
 export function formatTable(head: string[], rows: string[][]): string {
   const table = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...table.map((row) => String(row[column]).length)))
-  return table
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  const formatRow = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+  return table.map((row) => formatRow(row).trimEnd()).join('\n')
 }

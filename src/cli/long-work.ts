@@ -7,23 +7,19 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const stopMs = 800
 const clearLine = '\x1b[1G\x1b[2K'
 
-export type ProgressOptions = {
-  quiet?: boolean | undefined
-  stream?: NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
-  now?: () => number
-}
+type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
 export type Progress = ReturnType<typeof startProgress>
 
 /**
- * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. Then `describe` says what
- * was done and how to continue, and the process ends by that signal.
+ * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. The process then prints
+ * `advice`, which says how to continue, and ends by that signal.
  */
 export async function doLongWork<T>(
-  { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
+  { quiet, advice }: { quiet?: boolean | undefined; advice: string },
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const progress = startProgress({ quiet })
+  const progress = startProgress(quiet)
   const controller = new AbortController()
   const { signal } = controller
   let reason: (typeof signals)[number] = 'SIGINT'
@@ -35,10 +31,10 @@ export async function doLongWork<T>(
   }
   const end = (): never => {
     progress.end()
-    console.error(`plant-store: ${describe()}`)
+    console.error(`plant-store: ${advice}`)
     for (const name of signals) process.removeAllListeners(name)
     process.kill(process.pid, reason)
-    // As process 1 of a container, this process survives its own signals.
+    // Process 1 of a container ignores a signal that it sends to itself.
     process.exit(128 + constants.signals[reason])
   }
   for (const name of signals) process.on(name, stop)
@@ -53,12 +49,12 @@ export async function doLongWork<T>(
   }
 }
 
-/** Shows a line that changes on a terminal, a line every few seconds elsewhere. */
-export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
+/** Shows progress: one changing line on a terminal, a new line every few seconds elsewhere. */
+export function startProgress(quiet?: boolean, stream: Terminal = process.stderr, now = Date.now) {
   const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
   let [shownMs, isShown] = [startMs, false]
-  /** Removes what was shown from a terminal. */
+  /** Removes the line of progress from a terminal. */
   const end = () => {
     if (isShown) stream.write(clearLine)
     isShown = false

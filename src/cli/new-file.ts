@@ -1,8 +1,10 @@
 // Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
 // crash leaves at most the temporary file, whose name ends in .partial.
 import { randomUUID } from 'node:crypto'
-import { existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
+import { createWriteStream, existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import {
   giveToOwner,
   isSameFile,
@@ -12,12 +14,10 @@ import {
 } from '../store/sqlite/file-system.ts'
 import { CommandError } from './console.ts'
 
-/** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
-export type NewFileOptions = {
-  replace?: boolean | undefined
-  source?: string | undefined
-  signal?: AbortSignal | undefined
-}
+/** `source`: the database that is read, which is never replaced. */
+type TargetOptions = { replace?: boolean | undefined; source?: string | undefined }
+/** `signal`: removes the temporary file on abort. */
+export type NewFileOptions = TargetOptions & { signal: AbortSignal }
 
 /**
  * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
@@ -35,10 +35,10 @@ export async function writeNewFile<T>(
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }
-  options.signal?.addEventListener('abort', discard, { once: true })
+  options.signal.addEventListener('abort', discard, { once: true })
   try {
     const result = await write(temporary)
-    options.signal?.throwIfAborted()
+    options.signal.throwIfAborted()
     giveToOwner(temporary)
     syncFile(temporary)
     if (options.replace) renameSync(temporary, target)
@@ -54,8 +54,23 @@ export async function writeNewFile<T>(
   }
 }
 
+/** Writes texts, which pass `through` these streams, to a new file, or to stdout if `path` is `-`. */
+export async function writeTexts(
+  path: string,
+  options: NewFileOptions,
+  texts: AsyncIterable<string | Buffer>,
+  ...through: NodeJS.ReadWriteStream[]
+): Promise<void> {
+  const { signal } = options
+  const source = [Readable.from(texts), ...through]
+  if (path === '-') return pipeline([...source, process.stdout], { signal, end: false })
+  await writeNewFile(path, options, (temporary) =>
+    pipeline([...source, createWriteStream(temporary, { flags: 'wx' })], { signal }),
+  )
+}
+
 /** Throws CommandError if a file could not be created there. */
-export function checkTarget(path: string, { replace, source }: NewFileOptions): void {
+export function checkTarget(path: string, { replace, source }: TargetOptions = {}): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
@@ -73,7 +88,7 @@ function publishOnce(temporary: string, target: string): void {
     linkSync(temporary, target)
   } catch {
     if (existsSync(target)) throw new CommandError(`${target} already exists`)
-    // A file system without links, such as FAT.
+    // The file system may have no links, such as FAT.
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })

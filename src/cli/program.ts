@@ -1,4 +1,4 @@
-// The commands, with the definitions that their help is made from.
+// The program: its commands and its help.
 import { Command, Help } from 'commander'
 import { build, command } from '../version.ts'
 
@@ -14,48 +14,29 @@ SIGTERM.`
 
 type CommandModule = { define(command: Command): void }
 
-/** Descriptions of the commands, with which their own help begins, and their modules. */
+/** The commands: descriptions, which their own help repeats, and modules. */
 const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
-  serve: [
-    'Run the service. Operator messages go to stdout, the log to stderr.',
-    () => import('../commands/serve.ts'),
-  ],
+  serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
-  token: [
-    'Create, list, rotate, revoke and explain access tokens.',
-    () => import('../commands/token/token.ts'),
-  ],
-  import: [
-    'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
-    () => import('../commands/import/import.ts'),
-  ],
+  token: ['Create, list, rotate, revoke and explain tokens.', () => import('../commands/token/token.ts')],
+  import: ['Add the plants of an NDJSON, JSON or CSV file.', () => import('../commands/import/import.ts')],
   export: ['Write all plants to a file or to stdout.', () => import('../commands/export.ts')],
-  backup: [
-    'Copy a SQLite database to a file, while the service runs.',
-    () => import('../commands/backup.ts'),
-  ],
-  restore: [
-    'Restore a backup of a SQLite database to a path where there is none.',
-    () => import('../commands/restore.ts'),
-  ],
+  backup: ['Copy a SQLite database to a file.', () => import('../commands/backup.ts')],
+  restore: ['Restore a backup of a SQLite database.', () => import('../commands/restore.ts')],
   verify: ['Check a whole database, and change nothing.', () => import('../commands/verify.ts')],
   copy: ['Copy all plants and tokens to another database, and compare.', () => import('../commands/copy.ts')],
-  status: [
-    'Show the contents of a store, its size, and whether a service runs on it.',
-    () => import('../commands/status.ts'),
-  ],
-  openapi: ['Write the OpenAPI document.', () => import('../commands/openapi.ts')],
+  status: ['Show the contents of a store, and its services.', () => import('../commands/status.ts')],
+  openapi: ['Print the OpenAPI document.', () => import('../commands/openapi.ts')],
 }
 
 /**
- * Builds the program for a command line, with only the command that it names: loading the others would take most of the
- * time. Without a command line: with all of them.
+ * Builds the program with the options of the command that a command line names: loading the other commands would take most
+ * of the time. Without a command line, all commands get their options.
  */
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
     .description('A durable HTTP API to add and list plants.')
     .version(build)
-    .helpCommand(true)
     .configureHelp({ helpWidth: width, subcommandTerm: (command) => command.name() })
     .showHelpAfterError('(see --help)')
     .addHelpText('after', help)

@@ -18,12 +18,10 @@ import { engineOf } from '../store/engines.ts'
 import { openReadOnly } from '../store/sqlite/read-only.ts'
 
 const help = `
-The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
-is killed may leave a file that ends in .partial, which may be deleted. FILE holds everything, the hashes of tokens
-included, so only you can read it. The command restore restores it. With - the backup is written to stdout; until it is
-verified, it is in a file beside the database, or in TMPDIR.
-
-A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
+The service may run meanwhile. FILE appears once the copy is complete, verified, and on stable storage; a killed backup may
+leave a file that ends in .partial: delete it. FILE contains the hashes of tokens, so only you can read it. With - the backup
+goes to stdout; until it is verified, it is in a file beside the database, or in TMPDIR. For PostgreSQL use its own tools,
+such as pg_dump.`
 
 /** Only its owner may read a copy, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -38,16 +36,16 @@ export function define(command: Command): void {
 async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   const isStdout = file === '-'
-  const report = await doLongWork({ quiet: options.quiet || isStdout, describe }, (progress, signal) =>
-    isStdout
-      ? writeVerified(from, { progress, signal })
-      : copyVerified(from, file, { progress, signal, replace: options.force }),
-  )
+  const quiet = options.quiet || isStdout
+  const report = await doLongWork({ quiet, advice }, (progress, signal) => {
+    const copyOptions = { progress, signal, replace: options.force }
+    return isStdout ? writeVerified(from, copyOptions) : copyVerified(from, file, copyOptions)
+  })
   const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
   await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
 
-export const describe = () => 'interrupted: the copy is incomplete. Run it again'
+export const advice = 'interrupted: the copy is incomplete. Run it again'
 
 /** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
 export function findFile(options: WorkOptions, instead: string): string {
@@ -57,7 +55,7 @@ export function findFile(options: WorkOptions, instead: string): string {
   throw new CommandError(`the database is ${name}, and ${instead}`)
 }
 
-export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
+type CopyOptions = NewFileOptions & { progress: Progress }
 
 /** Copies the store in the file `from`, as it is at one moment, to the path `to`, like `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {
@@ -70,11 +68,7 @@ export function copyVerified(from: string, to: string, options: CopyOptions) {
  * Creates a store at the path `to`, where it appears once it is complete, verified, and on stable storage; `write` creates
  * it at a temporary path. Resolves to what was found in it.
  */
-export function writeStore(
-  to: string,
-  options: CopyOptions & NewFileOptions,
-  write: (path: string) => Promise<void>,
-) {
+export function writeStore(to: string, options: CopyOptions, write: (path: string) => Promise<void>) {
   return writeNewFile(to, options, async (path) => {
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
     await write(path)
@@ -101,16 +95,14 @@ async function writeVerified(from: string, options: CopyOptions) {
 async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   progress.end()
   const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))
-  const args = [...process.execArgv, cli, 'verify', pathToFileURL(path).href, '--json', '--quiet']
+  const database = ['--database-url', pathToFileURL(path).href]
+  const args = [...process.execArgv, cli, 'verify', ...database, '--json', '--quiet']
   const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (output === '') throw new CommandError('the copy could not be verified, and was not kept')
   const { plants, checksum, faults } = JSON.parse(output)
   if (faults.length === 0) return { plants: Number(plants), checksum: String(checksum) }
-  const [{ position, detail }] = faults
-  throw new CommandError(
-    `the copy was not kept, because the source is damaged: ${position === null ? '' : `plant ${position} `}${detail}`,
-  )
+  throw new CommandError(`the copy was not kept, because the source is damaged: ${faults[0]}`)
 }
 
 /**

@@ -1,4 +1,4 @@
-// config: shows what is in force and where it comes from, secrets masked.
+// config: shows the effective settings and their sources, with secrets masked.
 import type { Command } from 'commander'
 import { formatTable, printResult } from '../cli/console.ts'
 import { addSettingOptions } from '../cli/options.ts'
@@ -9,9 +9,8 @@ A flag overrides the environment, and the environment overrides .env in the work
 allowed here as well, to show their effect. Passwords and tokens are masked.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.option('--json', 'print the settings as JSON').addHelpText('after', help)).action(
-    show,
-  )
+  command.option('--json', 'print the settings as JSON').addHelpText('after', help)
+  addSettingOptions(command).action(show)
 }
 
 async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> {
@@ -21,10 +20,7 @@ async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> 
     const { text, from } = found[key]
     return { name, value: text ? mask(text) : null, from }
   })
-  const cells = settings.map(({ name, value, from }, index) => [
-    name,
-    value ?? `(${settingRows[index]?.unset})`,
-    from,
-  ])
+  const unset = (index: number) => `(${settingRows[index]?.unset})`
+  const cells = settings.map(({ name, value, from }, index) => [name, value ?? unset(index), from])
   await printResult(settings, formatTable(['SETTING', 'VALUE', 'FROM'], cells), json)
 }

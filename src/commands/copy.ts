@@ -1,42 +1,36 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
+import { CommandError, count, printResult, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { nameDatabase, readUrl, wholeNumber } from '../cli/options.ts'
+import { nameDatabase, warnOfPassword, wholeNumber } from '../cli/options.ts'
+import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
-/** `batch`: plants read, added in one transaction and read back at a time; `onProgress`: gets what is in both. */
+/** `batch`: plants per transaction; `onProgress`: gets the number of plants that are in both stores. */
 type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
 
 const help = `
-URLs are as in DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can see the
-arguments of a command: put a URL with a password into an environment variable and write env:NAME, or into a file that only
-you can read and write @FILE.
+URLs are as in DATABASE_URL. Every user of the machine can see the arguments of a command: put a URL with a password into an
+environment variable, and write env:NAME.
 
---to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
-and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
-nothing), mark of its commit, and item, separated by tabs.
+--to must be empty, or an earlier copy of --from, which is then continued. Every plant is read back and compared. The last
+line has the SHA-256 of the log: a line per plant with its position, id, mark and item, separated by tabs.
 
-A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
-copy again, and start the service on --to. No service may run on --to before that.`
+A service may run on --from, and the plants that it adds are copied as well. To move for good: copy, stop the service, copy
+again, and start the service on --to; no service may run on --to before that. Over a slow network use a smaller --batch.`
 
 export function define(command: Command): void {
   command
-    .requiredOption('--from <url>', 'the database to copy: a URL, env:NAME or @FILE')
+    .requiredOption('--from <url>', 'the database to copy: a URL or env:NAME')
     .requiredOption('--to <url>', 'the database to copy to, likewise')
-    .option(
-      '--batch <plants>',
-      'plants in one transaction; use fewer over a slow network',
-      wholeNumber(1, 20_000),
-      5000,
-    )
+    .option('--batch <plants>', 'plants in one transaction', wholeNumber(1, 20_000), 5000)
     .option('--quiet', 'show no progress')
-    .option('--json', 'print the summary as JSON')
+    .option('--json', 'print the result as JSON')
     .addHelpText('after', help)
     .action(runCopy)
 }
@@ -44,14 +38,13 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  const openTarget = { logger: silent, mode: 'write', create: true } as const
-  const describe = () => 'the copy was interrupted. Run it again to go on.'
-  const work = doLongWork({ quiet, describe }, ({ show }, signal) =>
+  const advice = 'the copy was interrupted. Run it again to go on.'
+  const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
       const copy = (target: Store) => copyStore(source, target, { batch, signal, onProgress: show })
-      return withStore(urls.to, openTarget, copy)
+      return withStore(urls.to, { logger: silent, mode: 'write', create: true }, copy)
     }),
   )
   const { plants, added, checksum, tokens } = await work.catch(explain)
@@ -66,15 +59,23 @@ function explain(error: unknown): never {
   throw new CommandError(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
 }
 
+/** Reads the URL of an option, or of the environment variable that `env:NAME` names. */
+function readUrl(text: string, option: string): string {
+  warnOfPassword(text, option)
+  const [, variable] = /^env:(.*)$/.exec(text) ?? []
+  if (variable === undefined) return readDatabaseUrl(text, option)
+  const url = process.env[variable]?.trim()
+  if (url) return readDatabaseUrl(url, variable)
+  throw new CommandError(`${option} names the environment variable ${variable}, which is not set`)
+}
+
 /**
  * Copies a store on which a service may run. The target takes over its id, so that an interrupted copy is recognized.
  * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
  */
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
   if (!(await target.adopt(source.id)))
-    throw new CommandError(
-      '--to holds plants or tokens that are not of --from: a copy needs an empty database',
-    )
+    throw new CommandError('--to holds plants or tokens that are not of --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
@@ -85,16 +86,13 @@ async function copyStore(source: Store, target: Store, options: CopyOptions) {
 }
 
 /**
- * Adds the plants that the target lacks until the source has nothing new, then the notes. All plants are compared, also
- * those of an earlier copy. `plants` and `checksum` (SHA-256 over a line per plant) are of the whole log.
+ * Adds the plants that the target lacks until the source has no more, then the notes. Compares all plants, including those
+ * of an earlier copy. Resolves to the number of plants added, and the number and SHA-256 of all plants.
  */
 async function copyPlants(source: Store, target: Store, options: CopyOptions) {
   const { batch, onProgress, signal } = options
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
-  const { position: held } = await target.log.head()
-  if (held > total)
-    throw new CommandError(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
   let [done, added] = [0, 0]
   for (;;) {
     signal.throwIfAborted()
@@ -102,20 +100,23 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions) {
     // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))
-    done += present.length
     const missing = plants.slice(present.length)
     if (missing.length > 0) {
       await target.put(missing)
-      checksum.update(compare(await target.plants(done, end, missing.length), missing, done))
-      done += missing.length
-      added += missing.length
+      const copied = done + present.length
+      checksum.update(compare(await target.plants(copied, end, missing.length), missing, copied))
     }
+    added += missing.length
+    done += plants.length
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
     // Notes that were read before the head moved describe only plants that have been copied.
     const notes = await source.notes(notePrefix)
     if ((await source.log.head()).position > done) continue
-    await copyNotes(notes, target)
+    const held = await target.notes(notePrefix)
+    for (const [key, value] of notes)
+      if (value !== held.get(key))
+        await target.log.append([], { note: { key, value, before: held.get(key) ?? '' } })
     return { plants: done, added, checksum: checksum.digest('hex') }
   }
 }
@@ -129,19 +130,10 @@ const end = Number.MAX_SAFE_INTEGER
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
   const lines = plants.map(lineOf).join('')
   if (copied.map(lineOf).join('') === lines) return lines
-  throw new CommandError(
-    `from plant ${after + 1} on, --to is no copy of --from; or something else writes to it`,
-  )
+  throw new CommandError(`from plant ${after + 1} on, --to is no copy of --from, or something writes to it`)
 }
 
 /** The line of a plant in the SHA-256 of a log. */
 export function lineOf({ position, id, mark, item }: StoredPlant): string {
   return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
-}
-
-async function copyNotes(notes: Map<string, string>, target: Store): Promise<void> {
-  const held = await target.notes(notePrefix)
-  for (const [key, value] of notes)
-    if (value !== held.get(key))
-      await target.log.append([], { note: { key, value, before: held.get(key) ?? '' } })
 }

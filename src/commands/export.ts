@@ -1,14 +1,12 @@
 // export: writes the plants of the log into a file, or to stdout, page by page from the JSON text in the log.
-import { createWriteStream } from 'node:fs'
 import { extname } from 'node:path'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
+import { NewPlant, Plant } from '../../schemas/plant.ts'
 import { CommandError, count, reportFile, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { writeNewFile } from '../cli/new-file.ts'
+import { writeTexts } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
@@ -18,16 +16,15 @@ import { command as program } from '../version.ts'
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
 type Format = (typeof formats)[keyof typeof formats]
 type Options = WorkOptions & { format?: Format; after: number; id: boolean; bom?: true; force?: true }
-/** What is exported: the plants after a position up to the head, on which the caller decides once. */
-type Content = { format: Format; after: number; head: number; withId: boolean; bom: boolean }
+/** `head`: the last plant, which is determined once. */
+type Content = Options & { format: Format; head: number }
 
 const help = `
 The ending of FILE selects the format: .ndjson or .jsonl, .json or .csv, followed by .gz or .zst for compression. Without
-FILE, or with -, plants go to stdout as NDJSON, and the summary to stderr. Spreadsheets need --bom to read CSV as UTF-8.
+FILE, or with -, NDJSON goes to stdout, and the summary to stderr. Spreadsheets need --bom to read CSV as UTF-8.
 
-An export holds the log as it is when it begins; a service may add plants meanwhile. FILE gets its name when it is
-complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
-position of the log: --after with that number exports what was added since.`
+An export contains the log as it was at the start; a service may run meanwhile. FILE appears once it is complete; a killed
+export may leave a file that ends in .partial: delete it. The summary has the last position of the log, for the next --after.`
 
 /** zstd has no checksum by default. */
 const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
@@ -37,6 +34,7 @@ const compressors = {
   '': () => [],
 }
 const pagePlants = 1000
+const advice = 'interrupted: the export is incomplete. Run it again'
 
 export function define(command: Command): void {
   const choices = [...new Set(Object.values(formats))]
@@ -51,30 +49,26 @@ export function define(command: Command): void {
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
-  const { after, id: withId, bom = false } = options
   const { format, compress } = chooseForm(file, options, command)
   const url = findDatabase(options)
-  const describe = () => 'interrupted: the export is incomplete. Run it again'
-  const head = await doLongWork({ quiet: options.quiet || file === '-', describe }, (progress, signal) =>
+  const isStdout = file === '-'
+  const quiet = options.quiet || isStdout
+  const { after } = options
+  const head = await doLongWork({ quiet, advice }, (progress, signal) =>
     withStore(url, { mode: 'read', logger: silent }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)
-      const pages = writePages(store, { format, after, head, withId, bom }, show)
-      const stages = [Readable.from(pages), ...compress()]
-      const write = (to: NodeJS.WritableStream, end: boolean) => pipeline([...stages, to], { signal, end })
+      const pages = writePages(store, { ...options, format, head }, show)
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
-      const writing =
-        file === '-'
-          ? write(process.stdout, false)
-          : writeNewFile(file, target, (path) => write(createWriteStream(path, { flags: 'wx' }), true))
+      const writing = writeTexts(file, target, pages, ...compress())
       // If writing fails, a page is still being read.
       await writing.finally(() => pages.return())
       return head
     }),
   )
   const [plants, database] = [head - after, nameDatabase(url)]
-  const text = `exported ${count(plants, 'plant')} from ${database}${file === '-' ? '' : ` to ${file}`}`
+  const text = `exported ${count(plants, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
   const summary = { plants, after, head, database, file, format }
   await reportFile(file, summary, options, `${text}; the log ends at plant ${head}`)
 }
@@ -88,18 +82,17 @@ function chooseForm(file: string, options: Options, command: Command) {
   const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
   if (format === undefined)
     return refuse(
-      `unknown ending ${inner} of FILE: expected ${Object.keys(formats).join(', ')}, followed by .gz or .zst or ` +
-        'nothing; --format sets the format of other names',
+      `unknown ending ${inner} of FILE: use ${Object.keys(formats).join(', ')}, or --format; .gz or .zst may follow`,
     )
   return options.bom && format !== 'csv' ? refuse('--bom is for CSV') : { format, compress }
 }
 
 async function* writePages(store: Store, content: Content, show: (done: number) => void) {
-  const { format, after, head, withId, bom } = content
-  const rows = format === 'csv' ? await makeRowWriter(withId) : undefined
+  const { format, after, head, id: withId, bom } = content
+  const columns = Object.keys((withId ? NewPlant : Plant).properties)
   const separator = { ndjson: '\n', json: ',\n', csv: ',' }[format]
   if (format === 'json') yield '['
-  if (rows) yield (bom ? '\ufeff' : '') + rows.header
+  if (format === 'csv') yield `${bom ? '\ufeff' : ''}${columns}\n`
   for (let position = after; position < head; ) {
     // Reading from SQLite and writing to a file never yield to the event loop, so yield here, for signals to be
     // handled.
@@ -113,7 +106,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
         .map(({ id, item }) => (withId && id !== null ? addId(item, id) : item))
         .join(separator)
       if (format === 'json') yield position === after ? '\n' : ',\n'
-      yield rows ? rows.write(text) : text
+      yield format === 'csv' ? toRows(text, columns) : text
       if (format === 'ndjson') yield '\n'
     } catch (cause) {
       const message = `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`
@@ -130,14 +123,10 @@ function addId(item: string, id: number): string {
   return `${item.slice(0, -1)},"id":${id}}`
 }
 
-/** Makes a writer of CSV (RFC 4180); `write` throws when a plant is damaged. */
-async function makeRowWriter(withId: boolean) {
-  // Loaded on demand: the schemas take a third of the time of a small export.
-  const { NewPlant, Plant } = await import('../../schemas/plant.ts')
-  const columns = Object.keys((withId ? NewPlant : Plant).properties)
+/** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
+function toRows(items: string, columns: string[]): string {
   const quote = (cell: string) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)
-  const writeRow = (plant: Record<string, unknown>) =>
+  const toRow = (plant: Record<string, unknown>) =>
     `${columns.map((column) => quote(String(plant[column] ?? ''))).join(',')}\n`
-  const write = (page: string) => JSON.parse(`[${page}]`).map(writeRow).join('')
-  return { header: `${columns.join(',')}\n`, write }
+  return JSON.parse(`[${items}]`).map(toRow).join('')
 }

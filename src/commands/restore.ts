@@ -7,19 +7,16 @@ import { CommandError, count, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
 import { makeDirectory } from '../store/sqlite/file-system.ts'
-import { copyVerified, describe, findFile, writeStore } from './backup.ts'
+import { advice, copyVerified, findFile, writeStore } from './backup.ts'
 
 const help = `
-The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
-appears there when it is complete, verified, and on stable storage. Run this as the user of the
-service; as root it gives the database to the owner of the directory. With - the backup is read from stdin.
-
-Tokens are restored as they were: revoke again those that were revoked since the backup.`
+The backup is restored to the path of DATABASE_URL, where no database may exist, nor its -wal or -shm. It appears there once
+it is complete, verified, and on stable storage. Run this as the user of the service; as root it gives the database to the
+owner of the directory. Then revoke again the tokens that were revoked since the backup.`
 
 export function define(command: Command): void {
-  addWorkOptions(command.argument('<file>', 'a backup; - is stdin'))
-    .addHelpText('after', help)
-    .action(runRestore)
+  command.argument('<file>', 'a backup; - is stdin')
+  addWorkOptions(command).addHelpText('after', help).action(runRestore)
 }
 
 async function runRestore(file: string, options: WorkOptions): Promise<void> {
@@ -28,7 +25,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
     throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
-  const report = await doLongWork({ quiet: options.quiet, describe }, (progress, signal) => {
+  const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
     if (file !== '-') return copyVerified(file, path, { progress, signal })
     const write = (to: string) => pipeline(process.stdin, createWriteStream(to), { signal })

@@ -7,10 +7,10 @@ import { command as program } from '../version.ts'
 
 const help = `
 A flag overrides the environment, and the environment overrides .env in the working directory; ${program} config shows the
-effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
+effective settings. Operator messages go to stdout, the log to stderr. On SIGTERM, SIGINT or SIGHUP the service finishes
+requests in flight, and exits with 0.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) =>
-    runService(loadSettings(flags)),
-  )
+  const run = (flags: Flags) => runService(loadSettings(flags))
+  addSettingOptions(command).addHelpText('after', help).action(run)
 }

@@ -1,12 +1,13 @@
 // verify: reads a whole store and checks all that is stored. It changes nothing.
 import { createHash } from 'node:crypto'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
-import { Plant } from '../../schemas/plant.ts'
+import type { Plant } from '../../schemas/plant.ts'
 import { count, printResult, silent } from '../cli/console.ts'
-import { startProgress } from '../cli/long-work.ts'
-import { addWorkOptions, findDatabase, readUrl, type WorkOptions } from '../cli/options.ts'
-import type { Damage, Store, StoredPlant } from '../store/engine.ts'
+import { type Progress, startProgress } from '../cli/long-work.ts'
+import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
+import { serializeItem } from '../plants/item.ts'
+import { makePlantCheck } from '../plants/plant-faults.ts'
+import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { checksumOf } from '../store/sql/checksum.ts'
@@ -14,81 +15,70 @@ import { scopes } from '../tokens/tokens.ts'
 import { lineOf } from './copy.ts'
 
 const help = `
-env:NAME and @FILE hide a password in the URL from ps. A service may run on the database meanwhile: the log is checked up to
-its end at the start. Checked are the database by its own means, gaps, the checksum and format of every plant, ids, and
-tokens. Plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that the command copy
-prints. If there are faults, the first ten are shown, and the exit code is 1.`
+A service may run meanwhile: the log is checked up to its end at the start. The database's own checks run first, then gaps,
+the checksum and format of each plant, ids and tokens are checked. Unreadable plants are listed. The SHA-256 is the one that
+copy prints. If there are faults, the first ten are shown, and the exit code is 1.`
 
 const pagePlants = 1000
 const maxShown = 10
-const ajv = new Ajv2020()
-const isValid = ajv.compile<Plant>(Plant)
-const fields = Object.keys(Plant.properties) as (keyof Plant)[]
+const findPlantFault = makePlantCheck()
 
 export function define(command: Command): void {
-  command.argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
-  addWorkOptions(command)
-    .addHelpText('after', help)
-    .action(async (url: string | undefined, options: WorkOptions) => {
-      if (url === undefined) return runVerify(findDatabase(options), options)
-      if (options.databaseUrl !== undefined)
-        command.error('error: URL and --database-url name two databases: give one', { exitCode: 2 })
-      return runVerify(readUrl(url, 'URL'), options)
-    })
+  addWorkOptions(command).addHelpText('after', help).action(runVerify)
 }
 
-async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
+async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<void> {
+  const url = findDatabase(database)
   // It only reads, so a signal may simply end the process.
-  const progress = startProgress({ quiet })
-  const check = (store: Store) => checkStore(store, progress.show)
+  const progress = startProgress(quiet)
+  const check = (store: Store) => checkStore(store, progress)
   const checking = withStore(url, { mode: 'read', logger: silent }, check)
   const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
   const faultCount = all.length + unread.length
-  const faults = all.slice(0, maxShown).map(({ position = null, detail }) => ({ position, detail }))
-  const lines = [
-    `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
-    ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
-    ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
-  ]
+  const spans = unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`)
+  const faults = [...spans, ...all.slice(0, maxShown)]
+  const summary = `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`
+  const end = faultCount === 0 ? 'no faults' : count(faultCount, 'fault')
   if (faultCount > 0) process.exitCode = 1
-  await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
+  await printResult(
+    { engine, plants, checksum, faultCount, faults },
+    [summary, ...faults, end].join('\n'),
+    json,
+  )
 }
 
-/** Plants that cannot be read. `last`: null if nothing after `first` can be read, not even the end of the log. */
-type Unread = { first: number; last: number | null; reason: string }
-type OnProgress = (done: number, total?: number) => void
+/** Plants that cannot be read. */
+type Unread = { first: number; last: number; reason: string }
 
 /**
- * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per
- * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
+ * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per plant, null when not all
+ * could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
-async function checkStore(store: Store, onProgress: OnProgress) {
-  const found: Damage[] = []
+async function checkStore(store: Store, progress: Progress) {
+  const faults: string[] = []
   const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await read()
     } catch (error) {
-      found.push({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
+      faults.push(`${what} cannot be read: ${await explainUnread(store, error)}`)
       return undefined
     }
   }
   const head = await attempt('the end of the log', () => store.log.head())
-  for (const [what, find] of Object.entries(store.checks)) found.push(...((await attempt(what, find)) ?? []))
-  found.push(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
-  if (!/^[\w-]{22}$/.test(store.id)) found.push({ detail: 'the store has no id' })
-  const log = await checkLog(store, head?.position, found, onProgress)
-  return { ...log, faults: found }
+  const checks = { ...store.checks, 'the tokens': () => findTokenFaults(store) }
+  for (const [what, find] of Object.entries(checks)) faults.push(...((await attempt(what, find)) ?? []))
+  if (!/^[\w-]{22}$/.test(store.id)) faults.push('the store has no id')
+  return { ...(await checkLog(store, head?.position, faults, progress)), faults }
 }
 
 /** Checks the plants up to the `head`, which is undefined when it cannot be read. */
-async function checkLog(store: Store, head: number | undefined, found: Damage[], onProgress: OnProgress) {
+async function checkLog(store: Store, head: number | undefined, faults: string[], progress: Progress) {
   const hash = createHash('sha256')
   const unread: Unread[] = []
   let [plants, before] = [0, 0]
   const addGap = (next: number) => {
-    if (next > before + 1) found.push({ detail: `${nameSpan(before + 1, next - 1)} missing` })
+    if (next > before + 1) faults.push(`${nameSpan(before + 1, next - 1)} missing`)
   }
   for await (const entries of readLog(store, head)) {
     for (const entry of entries) {
@@ -97,16 +87,15 @@ async function checkLog(store: Store, head: number | undefined, found: Damage[],
       if ('reason' in entry) addUnread(unread, position, entry.reason)
       else {
         hash.update(lineOf(entry))
-        const detail = position <= before ? 'exists twice' : findRowFault(entry)
-        if (detail !== undefined) found.push({ position, detail })
+        const fault = position <= before ? 'exists twice' : findRowFault(entry)
+        if (fault !== undefined) faults.push(`plant ${position} ${fault}`)
         plants++
       }
       before = Math.max(before, position)
     }
-    onProgress(plants, head)
+    progress.show(plants, head)
   }
   if (head !== undefined) addGap(head + 1)
-  else if (unread.at(-1)?.last === before) (unread.at(-1) as Unread).last = null
   const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null
   return { plants, checksum, unread }
 }
@@ -163,30 +152,25 @@ function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
-  if (id !== null && !(Number.isSafeInteger(id) && id >= 0))
-    return 'has an id that is no integer from 0 to 2^53 - 1'
-  let plant: unknown
+  let plant: Plant
   try {
     plant = JSON.parse(item)
   } catch {
     return 'is not JSON'
   }
-  if (!isValid(plant)) return `is not valid: ${ajv.errorsText(isValid.errors, { dataVar: 'plant' })}`
-  const stored = JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])))
-  return stored === item ? undefined : 'is not in the stored format'
+  const fault = findPlantFault(id === null ? plant : { ...plant, id })
+  if (fault !== undefined) return `is not valid: ${fault}`
+  return serializeItem(plant) === item ? undefined : 'is not in the stored format'
 }
 
-async function findTokenFaults(store: Store): Promise<Damage[]> {
+async function findTokenFaults(store: Store): Promise<string[]> {
   const known: readonly string[] = scopes
-  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => {
-    const hasHash = /^[0-9a-f]{64}$/.test(hash)
-    const hasScopes = given.every((scope) => known.includes(scope))
-    const details = [!hasHash && 'has a hash that is no SHA-256', !hasScopes && 'has unknown scopes']
-    return details.filter(Boolean).map((detail) => ({ detail: `token ${id} ${detail}` }))
-  })
+  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => [
+    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [`token ${id} has a hash that is no SHA-256`]),
+    ...(given.every((scope) => known.includes(scope)) ? [] : [`token ${id} has unknown scopes`]),
+  ])
 }
 
-function nameSpan(first: number, last: number | null): string {
-  if (first === last) return `plant ${first} is`
-  return last === null ? `plants from ${first} on are` : `plants ${first} to ${last} are`
+function nameSpan(first: number, last: number): string {
+  return first === last ? `plant ${first} is` : `plants ${first} to ${last} are`
 }

@@ -18,8 +18,8 @@ export const ajvOptions = {
 
 type Part = 'body' | 'querystring'
 
-/** Makes a function that finds the faults of a plant to add, up to `maxFaults`. */
-export function makePlantCheck(): (value: unknown) => readonly Fault[] {
+/** Makes a function that describes the faults of a plant to add, up to `maxFaults`; undefined if there is none. */
+export function makePlantCheck(): (value: unknown) => string | undefined {
   const formats = { 'uri-reference': true, int32: true, int64: true } as const
   const ajv = new Ajv({ ...ajvOptions, formats, schemas: components })
   const validate = ajv.getSchema(String(NewPlant.$id))
@@ -27,8 +27,9 @@ export function makePlantCheck(): (value: unknown) => readonly Fault[] {
   const members = new Set(Object.keys(NewPlant.properties))
   return (value) => {
     const found = findValueFaults(value, members, 'body')
-    if (found.length > 0 || validate(value)) return found
-    return describeFaults(validate.errors ?? [], 'body')
+    if (found.length === 0 && validate(value)) return undefined
+    const faults = found.length > 0 ? found : describeFaults(validate.errors ?? [], 'body')
+    return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
   }
 }
 

@@ -43,8 +43,8 @@ export interface Store {
   /** Finds the items of the plants with these ids. */
   find(ids: number[]): Promise<Map<number, string>>
   status(): Promise<EngineStatus>
-  /** Checks of the database and its schema, by the name of the part that is checked. */
-  readonly checks: Record<string, () => Promise<Damage[]>>
+  /** Checks of the database and its schema, by the name of the part that is checked. Each resolves to faults in words. */
+  readonly checks: Record<string, () => Promise<string[]>>
   /** Takes over the id of another store, to copy it; false if this one has another id and holds plants or tokens. */
   adopt(id: string): Promise<boolean>
   /** Adds one or more rows of another store after the head as they are, marks included, durably and in one transaction. */
@@ -135,9 +135,6 @@ export type StoredPlant = {
   mark: string
   checksum: number
 }
-
-/** A fault of a store. `position`: of the plant with the fault; absent for a fault of the whole store. */
-export type Damage = { position?: number; detail: string }
 
 /** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
 export type ServiceStatus = { running: boolean | null; by: string[] }

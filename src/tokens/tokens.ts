@@ -94,6 +94,6 @@ export class Tokens {
   }
 }
 
-function isValidAt(nowMs: number) {
+export function isValidAt(nowMs: number) {
   return ({ revokedAt, expiresAt }: Token) => revokedAt === null && (expiresAt === null || expiresAt > nowMs)
 }

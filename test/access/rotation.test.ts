@@ -190,7 +190,7 @@ test('the first token of another store is not taken for that of this one', async
   const { url: DATABASE_URL, tokens } = await open(t, sqlite)
   await tokens.createFirst()
   const foreign = (await (await open(t, sqlite)).tokens.createFirst()) as string
-  const stderr = 'plant-store: the token 00000000 of this store is another one: nothing was changed\n'
+  const stderr = /^plant-store: no token has that id or text/
   t.match(await runCommand(['token', 'revoke', foreign], { DATABASE_URL }), { code: 1, stderr })
   t.equal(await tokens.countValid(), 1)
 })

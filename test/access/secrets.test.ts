@@ -34,7 +34,7 @@ async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   return { shown, ...(await ended) }
 }
 
-test('copy and verify take a password from the environment or a file, where ps shows none', {
+test('commands read a password from the environment or a file, where ps shows none', {
   skip: noPostgres || process.platform !== 'linux',
 }, async (t) => {
   const from = await sqlite.createDatabase(t)
@@ -54,7 +54,7 @@ test('copy and verify take a password from the environment or a file, where ps s
   t.equal(sockets(), before, 'and no connection is left')
   const ways: [args: string[], env: NodeJS.ProcessEnv][] = [
     [['copy', '--from', from, '--to', 'env:TARGET', '--quiet'], { TARGET }],
-    [['verify', `@${file}`, '--quiet'], {}],
+    [['verify', '--quiet'], { DATABASE_URL_FILE: file }],
   ]
   for (const [args, env] of ways) {
     const { code, shown, stdout, stderr } = await watch(t, args, env)
@@ -62,26 +62,21 @@ test('copy and verify take a password from the environment or a file, where ps s
     t.ok(shown.includes(args[0] as string))
     t.notMatch(shown + stdout, password)
   }
-  const bare = await watch(t, ['verify', TARGET, '--quiet'], {})
+  const bare = await watch(t, ['verify', '--database-url', TARGET, '--quiet'], {})
   t.ok(bare.shown.includes(password), 'otherwise it is to be seen')
   t.equal(bare.code, 0)
   t.equal(
     bare.stderr,
-    'plant-store: warning: every user of this machine can see the password in URL; use env:NAME or @FILE\n',
+    'plant-store: warning: ps shows the password in --database-url; use an environment variable\n',
   )
 })
 
-test('a variable or a file without a URL is reported in one line with its name', async (t) => {
-  const file = join(createDirectory(t), 'url')
-  writeFileSync(file, `mysql://a:${password}@h/plants`)
-  for (const [to, TARGET, reason] of [
-    [`@${file}`, '', /^plant-store: the URL in [^\n]+url must start with file:[^\n]+\n$/],
-    ['@no/url', '', /^plant-store: cannot read no\/url: ENOENT[^\n]+\n$/],
-    ['env:TARGET', undefined, /^plant-store: --to names the environment variable TARGET, which is not set\n/],
-    ['env:TARGET', `mysql://a:${password}@h/plants`, /^plant-store: TARGET must start with file:[^\n]+\n$/],
+test('a variable without a URL is reported in one line with its name', async (t) => {
+  for (const [env, reason] of [
+    [{}, /^plant-store: --to names the environment variable TARGET, which is not set\n/],
+    [{ TARGET: `mysql://a:${password}@h/plants` }, /^plant-store: TARGET must start with file:[^\n]+\n$/],
   ] as const) {
-    const env = TARGET === undefined ? {} : { TARGET }
-    const { code, stderr } = await runCommand(['copy', '--from', 'file:a.db', '--to', to], env)
+    const { code, stderr } = await runCommand(['copy', '--from', 'file:a.db', '--to', 'env:TARGET'], env)
     t.equal(code, 1)
     t.match(stderr, reason)
     t.notMatch(stderr, password)

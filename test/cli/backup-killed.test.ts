@@ -23,7 +23,7 @@ function hash(path: string): string {
 }
 
 async function verify(url: string) {
-  return JSON.parse((await runCommand(['verify', url, '--json', '--quiet'])).stdout)
+  return JSON.parse((await runCommand(['verify', '--json', '--quiet'], { DATABASE_URL: url })).stdout)
 }
 
 /** What is run, in a new directory, to make the file `name` there. */

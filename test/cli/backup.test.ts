@@ -37,7 +37,7 @@ function run(args: string[], DATABASE_URL: string) {
 }
 
 async function verify(path: string) {
-  return JSON.parse((await runCommand(['verify', `file:${path}`, '--json'])).stdout)
+  return JSON.parse((await runCommand(['verify', '--json'], { DATABASE_URL: `file:${path}` })).stdout)
 }
 
 test('a backup beside a service that writes is the log as it was at one moment, and is restored', async (t) => {
@@ -98,7 +98,7 @@ test('a backup is on stable storage before it has its name, and then its name is
     if (stats.ino !== log) synced.push({ isFile: stats.isFile(), isNamed: existsSync(backup) })
   })
   const { signal } = new AbortController()
-  await copyVerified(path, backup, { signal, progress: startProgress({ quiet: true }) })
+  await copyVerified(path, backup, { signal, progress: startProgress(true) })
   t.strictSame(synced, [
     { isFile: true, isNamed: false },
     { isFile: false, isNamed: true },

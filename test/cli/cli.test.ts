@@ -1,6 +1,6 @@
 // The command line as a whole: the first start, JSON for machines, and the contract.
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
@@ -54,23 +54,13 @@ test('JSON has every member, with null where there is nothing', async (t) => {
   const file = new DatabaseSync(join(directory, 'a.db'))
   file.exec('DROP TRIGGER plants_no_delete')
   file.close()
-  t.match(await json('verify'), { faults: [{ position: null, detail: /./ }] })
+  t.match(await json('verify'), { faults: [/./] })
 })
 
-test('openapi writes the document as YAML or JSON, on standard output or into a file', async (t) => {
+test('openapi prints the document as YAML or JSON', async (t) => {
   const directory = createDirectory(t)
   const run = (args: string[], env = {}) => runCommand(['openapi', ...args], env, directory)
-  const yaml = (await run([])).stdout
-  t.match(yaml, /^openapi: 3\.1\.0\n/)
-  const file = join(directory, 'a.yaml')
-  t.match(await run(['--output', 'a.yaml']), { code: 0, stdout: '', stderr: '' })
-  t.equal(readFileSync(file, 'utf8'), yaml)
-  t.equal((await run(['--output', '-'])).stdout, yaml)
-  writeFileSync(file, 'precious')
-  t.match(await run(['--output', 'a.yaml']), { code: 1, stderr: / already exists\n$/ })
-  t.equal(readFileSync(file, 'utf8'), 'precious')
-  t.match(await run(['--output', 'a.yaml', '--force']), { code: 0 })
-  t.equal(readFileSync(file, 'utf8'), yaml)
+  t.match((await run([])).stdout, /^openapi: 3\.1\.0\n/)
   const json = await run(['--json'], { BASE_PATH: '/v1' })
   t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
   writeFileSync(join(directory, '.env'), 'BASE_PATH=/of-file\n')

@@ -176,7 +176,7 @@ test('the command exports to stdout or a file, and reports the end of the log', 
     [['--after', '-1'], 2, /from 0 to/],
     [['--format', 'xml'], 2, /ndjson, json, csv/],
     [['--bom'], 2, /--bom is for CSV/],
-    [[join(dirname(path), 'plants.xml')], 2, /unknown ending \.xml of FILE: expected \.ndjson, \.jsonl/],
+    [[join(dirname(path), 'plants.xml')], 2, /unknown ending \.xml of FILE: use \.ndjson, \.jsonl/],
     [[join(dirname(path), 'plants.csv.bz2')], 2, /unknown ending \.bz2/],
   ]
   for (const [args, code, stderr] of bad) t.match(await run(...args), { code, stdout: '', stderr }, `${args}`)

@@ -98,7 +98,7 @@ test('a file that was changed where it was imported is refused, and nothing of i
     const refused = await next(path)
     t.match(refused, { code: 1, plants: [] }, title)
     t.match(refused.said, [
-      /^plant-store: input no longer begins with what was imported from it on 20\S+Z: import what is new/,
+      /^plant-store: input no longer starts with what was imported on 20\S+Z: import only the new records/,
     ])
     // From elsewhere it is another input.
     t.ok((await next(writeInput(t, after))).plants.length > 0, title)
@@ -126,7 +126,7 @@ test('a fault behind what was imported before adds nothing', async (t) => {
   t.match(await next(path), {
     code: 1,
     plants: [],
-    said: [/line 3: name is required/, /nothing was added, as 1 of 3 records/],
+    said: [/line 3: name is required/, /nothing was added: 1 of 3 records/],
   })
   // All invalid records are in the file, whatever was added before.
   const rejects = join(createDirectory(t), 'rejects')

@@ -93,7 +93,7 @@ test('a check stops within a long query, and so does that of a backup, which lea
 test('work that does not end by itself is ended, and further signals change nothing', async (t) => {
   const script = `
     import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
-    await doLongWork({ describe: () => 'stopped' }, async (_, signal) => {
+    await doLongWork({ advice: 'stopped' }, async (_, signal) => {
       signal.addEventListener('abort', () => console.log('asked'))
       console.log('ready')
       for (;;) await new Promise((resolve) => setTimeout(resolve, 1000))

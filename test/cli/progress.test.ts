@@ -1,15 +1,15 @@
 // What a long command shows of its progress, and where.
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
-import { type ProgressOptions, startProgress } from '../../src/cli/long-work.ts'
+import { startProgress } from '../../src/cli/long-work.ts'
 
 type Step = [second: number, done: number, total: number | undefined, noun?: string]
 
 /** Shows each step at its second, and returns all that was written. */
-function show(terminal: object, steps: Step[], options: ProgressOptions = {}): string {
+function show(terminal: object, steps: Step[], quiet = false): string {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), terminal)
   let now = 1000
-  const progress = startProgress({ stream, now: () => now, ...options })
+  const progress = startProgress(quiet, stream, () => now)
   for (const [second, ...step] of steps) {
     now = 1000 + second * 1000
     progress.show(...step)
@@ -46,7 +46,7 @@ test('on a terminal progress is a line that fits it and is removed', async (t) =
 test('a line during progress replaces it, and controls no terminal', async (t) => {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
   let now = 0
-  const progress = startProgress({ stream, now: () => now })
+  const progress = startProgress(false, stream, () => now)
   now = 1000
   progress.show(5, 10)
   progress.say('line 7: \u001b[2J')
@@ -57,7 +57,7 @@ test('a line during progress replaces it, and controls no terminal', async (t) =
 })
 
 test('--quiet shows no progress, and a dumb terminal lines', async (t) => {
-  for (const terminal of [{ isTTY: true }, {}]) t.equal(show(terminal, steps, { quiet: true }), '')
+  for (const terminal of [{ isTTY: true }, {}]) t.equal(show(terminal, steps, true), '')
   const { TERM } = process.env
   t.teardown(() => {
     if (TERM === undefined) delete process.env.TERM

@@ -51,13 +51,13 @@ for (const engine of engines)
     t.match(status, {
       store: store.id,
       head: 1500,
-      tokens: { active: 1, expired: 1, revoked: 2 },
+      tokens: { valid: 1, all: 4 },
       service: { running: false },
     })
     t.ok(status.bytes > 1500 * 20)
     const { stdout } = await run(t, url)
     t.match(stdout, /^head {5}1,500 plants$/m)
-    t.match(stdout, /^tokens {3}1 active, 1 expired, 2 revoked$/m)
+    t.match(stdout, /^tokens {3}1 valid of 4$/m)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
 
@@ -109,7 +109,7 @@ test('the standbys of a cluster are shown with their lag, to roles that may see 
     standbys: [{ name: 'walreceiver', address: '127.0.0.1', state: 'streaming', sync: 'quorum' }],
   })
   t.type(seen.cluster?.standbys[0]?.lagBytes, 'number')
-  const text = /^standby {2}walreceiver at 127\.0\.0\.1: streaming, quorum, [\d,.]+ (bytes|MB) behind/m
+  const text = /^standby {2}walreceiver at 127\.0\.0\.1: streaming, quorum, [\d,]+ bytes? behind/m
   t.match((await run(t, cluster.url())).stdout, text)
 
   await primary.query('CREATE ROLE visitor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor')

@@ -30,7 +30,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(await token('create', '--name', 'reader'), {
     code: 1,
     stdout: '',
-    stderr: /^plant-store: a valid token named "reader" already exists: [^\n]+\n$/,
+    stderr: /^plant-store: a valid token has the name "reader": [^\n]+\n$/,
   })
 
   const list = JSON.parse((await token('list', '--json')).stdout)
@@ -60,16 +60,9 @@ test('during the overlap of a rotation revoke asks for an id, and says which tok
   t.match(rotated.stderr, new RegExp(`^${fresh} replaces ${old}, which expires at \\d{4}-\\S+Z\n$`))
   const { code, stdout, stderr } = await token('revoke', 'app')
   t.strictSame([code, stdout], [1, ''])
-  const [both, oldOne, newOne] = [
-    `plant-store: 2 tokens are "app": give the id: `,
-    `${old} (the old one, created at \\S+Z) or `,
-    `${fresh} (the new one, created at \\S+Z)\n$`,
-  ]
-  t.match(stderr, new RegExp(`^${both}${`${oldOne}${newOne}`.replaceAll(/[()]/g, '\\$&')}`))
-  const freshest = (await token('rotate', fresh, '--overlap', '1h')).stdout.slice(6, 14)
-  const ages = [`${old} (an old one, `, `${fresh} (an old one, `, `${freshest} (the new one, `]
-  for (const age of ages) t.ok((await token('revoke', 'app')).stderr.includes(age), age)
-  await token('revoke', freshest)
+  const [one, other] = [old, fresh].map((id) => `${id} \\(created at \\S+Z\\)`)
+  const both = `2 tokens are "app", the oldest first: give the id: ${one} or ${other}`
+  t.match(stderr, new RegExp(`^plant-store: ${both}\n$`))
   t.match(await token('revoke', old), { code: 0, stdout: `revoked ${old}\n` })
   t.match(await token('revoke', 'app'), { code: 0, stdout: `revoked ${fresh}\n` }, 'now the name is enough')
 })
@@ -80,16 +73,12 @@ test('a token that cannot be meant is refused in one line, which repeats no secr
   const foreign = (
     await runCommand(['token', 'create', '--name', 'a'], { DATABASE_URL: other })
   ).stdout.trim()
-  const cases: [text: string, reason: RegExp][] = [
-    ['abcdefgh', /there is no token abcdefgh/],
-    ['nobody', /that is neither the name of a valid token, nor an id, nor a whole token \(\S.* token list\)/],
-    [foreign, /there is no token \w{8}/],
-  ]
+  const reason =
+    /^plant-store: no token has that id or text, and no valid token has that name \(\S.* token list\)\n$/
   for (const command of ['revoke', 'rotate'])
-    for (const [text, reason] of cases) {
+    for (const text of ['abcdefgh', 'nobody', foreign]) {
       const { code, stderr } = await runCommand(['token', command, text], { DATABASE_URL })
       t.match({ code, stderr }, { code: 1, stderr: reason })
-      t.match(stderr, /^plant-store: [^\n]+\n$/)
       t.notMatch(stderr, foreign.slice(15))
     }
 })

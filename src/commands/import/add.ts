@@ -10,26 +10,21 @@ import { type Match, type Note, nameNote } from './notes.ts'
 import { makePlantReader } from './plants.ts'
 import { readRecords } from './records.ts'
 
-/** `earlier`: the import that is continued; `again`: begun with --again; `onBatch`: gets what became of each plant. */
-type Addition = CheckedSource & {
-  store: Store
-  earlier: Match | undefined
-  again: boolean
-  signal: AbortSignal
-  onBatch: (outcomes: Outcome[]) => void
-}
+/** `earlier`: the import that is continued; `again`: the command has --again. */
+type Target = { store: Store; earlier: Match | undefined; again: boolean }
 
-/** Appends all plants behind the earlier import. Throws InputError if they are not those that were checked. */
-export async function addPlants(addition: Addition): Promise<void> {
-  const { input, form, store, checked, earlier, again, signal, onBatch } = addition
-  // An import that was interrupted goes on in its note, so that two of one input cannot both change it.
+/**
+ * Appends the plants after the end of the earlier import; yields the outcomes of each batch. Throws InputError if they are
+ * not those that were checked.
+ */
+export async function* addPlants({ input, form, checked }: CheckedSource, { store, earlier, again }: Target) {
+  // An interrupted import continues in its note: of two imports of one input, only one can then change it.
   const own = earlier?.isWhole ? undefined : earlier
   const { path, isAgain } = own ?? { path: input.path, isAgain: again }
   const key = own?.key ?? nameNote(checked.notes, checked.firstHash)
   const readPlant = makePlantReader(form)
   let [before, hash] = [own?.value ?? '', '']
   for await (const { records, hashTo } of readRecords(input, form)) {
-    signal.throwIfAborted()
     const entries: Entry[] = []
     let bytes = earlier?.bytes ?? 0
     for (const record of records) {
@@ -43,9 +38,9 @@ export async function addPlants(addition: Addition): Promise<void> {
     const isWhole = hash === checked.hash
     const note: Note = { path, bytes, hash, date: new Date().toISOString(), isWhole, isAgain }
     const value = JSON.stringify(note)
-    onBatch(await append(store, entries, { key, before, value }))
+    yield await append(store, entries, { key, before, value })
     before = value
-    // Other processes poll for the lock of a SQLite file.
+    // Lets other processes, which poll for the lock of a SQLite file, get it.
     await sleep(2)
   }
   if (hash !== checked.hash)

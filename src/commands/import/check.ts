@@ -1,9 +1,6 @@
-// The first pass over an input: reads all of it, and decides everything before anything is added.
-import { createWriteStream } from 'node:fs'
+// The first pass over an input: checks all of it before anything is added.
 import { DatabaseSync } from 'node:sqlite'
-import { pipeline } from 'node:stream/promises'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
-import { writeNewFile } from '../../cli/new-file.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Store } from '../../store/engine.ts'
 import type { Form } from './form.ts'
@@ -19,9 +16,9 @@ type Listener = { onFault(record: InputRecord, fault: string): void; onRecords(r
 const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
 
 /**
- * Resolves to the numbers of records, of `plants` (records without a fault of their own), and of those whose ids conflict;
- * to the notes of earlier imports, and those that `match` what the input begins with; and to the offsets behind the header
- * row and the last plant, the hash up to there, and that up to the first plant. Throws InputError.
+ * Resolves to the numbers of records, of valid `plants`, and of `conflicts` among those; to the notes of earlier imports, and
+ * to `matches`, those whose bytes the input starts with; to the offsets after the header row and after the last plant; and to
+ * the hashes up to the end of the last plant and of the first. Throws InputError.
  */
 export async function checkInput({ input, form }: Source, store: Store | undefined, listener: Listener) {
   const readPlant = makePlantReader(form)
@@ -53,7 +50,7 @@ export async function checkInput({ input, form }: Source, store: Store | undefin
   return { ...checked, notes, matches }
 }
 
-/** Makes a function that finds plants whose ids exist with another plant, in the store or in an earlier record. */
+/** Makes a function that finds plants whose id belongs to a different plant, in the store or in an earlier record. */
 function makeConflictFinder(store: Store | undefined) {
   // A temporary file that SQLite removes by itself.
   const known = new DatabaseSync('')
@@ -63,30 +60,17 @@ function makeConflictFinder(store: Store | undefined) {
   const insert = known.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
   const find = known.prepare('SELECT item FROM items WHERE id = ?')
   return async (read: (NewPlant | string | undefined)[]): Promise<Set<NewPlant>> => {
-    const plants = read.filter(
-      (one) => typeof one === 'object' && one.id !== undefined,
-    ) as Required<NewPlant>[]
+    const plants = read.filter((one): one is Required<NewPlant> => typeof one === 'object' && 'id' in one)
     const ids = plants.map(({ id }) => id)
     if (store && ids.length > 0) for (const [id, item] of await store.find(ids)) insert.run(id, item)
-    const conflicts = plants.filter((plant) => {
-      const item = serializeItem(plant)
-      return insert.run(plant.id, item).changes === 0 && find.get(plant.id)?.item !== item
-    })
-    return new Set(conflicts)
+    const isConflict = (plant: Required<NewPlant>, item = serializeItem(plant)) =>
+      insert.run(plant.id, item).changes === 0 && find.get(plant.id)?.item !== item
+    return new Set(plants.filter((plant) => isConflict(plant)))
   }
 }
 
-/** `invalid`: the offsets behind the invalid records. */
-type Rejects = CheckedSource & { invalid: number[] }
-
-/** Writes the invalid records to a new file, or to stdout, in the form of the input. */
-export async function writeRejects(file: string, rejects: Rejects, signal: AbortSignal): Promise<void> {
-  const texts = readRejects(rejects)
-  if (file === '-') return pipeline(texts, process.stdout, { end: false })
-  await writeNewFile(file, { signal }, (path) => pipeline(texts, createWriteStream(path, { flags: 'wx' })))
-}
-
-async function* readRejects({ input, form, checked, invalid }: Rejects) {
+/** Reads the records that end at the offsets `invalid`, in the form of the input. */
+export async function* readRejects({ input, form, checked }: CheckedSource, invalid: number[]) {
   const isJson = form.format === 'json'
   let count = 0
   for await (const { records } of readRecords(input, form))

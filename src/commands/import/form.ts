@@ -2,28 +2,23 @@
 import { NewPlant } from '../../../schemas/plant.ts'
 import { byteOrderMark, InputError } from './input.ts'
 
-/** `map`: names of members or columns that are not those of their fields; it implies `ignoreUnknown`. */
-export type FormOptions = {
-  map?: Partial<Record<keyof NewPlant, string>>
-  ignoreUnknown?: boolean
-  delimiter?: string
-  quote?: string
-  trim?: boolean
-}
-/** `quote`: false if quotation marks are text. */
-export type Form = Required<Pick<FormOptions, 'map' | 'ignoreUnknown' | 'delimiter' | 'trim'>> & {
+/** `map`: names of members or columns that are not those of their fields; `quote`: `none` if quotation marks are text. */
+export type Form = {
   format: 'ndjson' | 'json' | 'csv'
-  quote: boolean
+  map: Partial<Record<keyof NewPlant, string>>
+  ignoreUnknown: boolean
+  delimiter: string
+  quote: string
+  trim: boolean
 }
+/** A mapping implies `ignoreUnknown`. */
+export type FormOptions = Partial<Omit<Form, 'format'>>
 
 const delimiters = [',', ';', '|', '\t']
-/** The beginnings of other forms. A damaged first line is none: it is left to be a fault. */
+/** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty'],
-  [
-    /^PK\x03\x04/,
-    'is a ZIP archive, as XLSX and ODS are: save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE',
-  ],
+  [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
   [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
@@ -37,7 +32,7 @@ const others: [beginning: RegExp, reason: string][] = [
 /** `head`: the first bytes of the text. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
   const text = head.toString('latin1').replace(byteOrderMark, '')
-  const { map = {}, ignoreUnknown = Object.keys(map).length > 0, trim = false } = options
+  const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
     if (begun !== undefined && !isPlant(text.trimStart().split('\n', 1)[0] as string, map))
@@ -45,11 +40,11 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   }
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
-  const delimiter = options.delimiter ?? findDelimiter(text)
-  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none' }
+  const delimiter = options.delimiter === 'tab' ? '\t' : (options.delimiter ?? findDelimiter(text))
+  return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 
-/** Whether a line is an object with the members of a plant: others may be arrays. */
+/** Whether a line is an object with the required members of a plant, whatever else it has. */
 function isPlant(latin1: string, map: Form['map']): boolean {
   try {
     const value = JSON.parse(Buffer.from(latin1, 'latin1').toString())
@@ -59,7 +54,7 @@ function isPlant(latin1: string, map: Form['map']): boolean {
   }
 }
 
-/** Finds the delimiter that a line like `sep=;` names, or that makes the most columns of the header row. */
+/** Finds the delimiter that a line like `sep=;` names, or that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
   const [header = ''] = text

@@ -1,16 +1,15 @@
 // import: adds the plants of a file to a store, which may be in use. It is checked as a whole before anything is added.
-import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { CommandError, count, reportFile, separate, silent } from '../../cli/console.ts'
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
-import { checkTarget } from '../../cli/new-file.ts'
+import { checkTarget, writeTexts } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
-import type { Outcome, Store } from '../../store/engine.ts'
+import type { Store } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
-import { type CheckedSource, checkInput, type Source, writeRejects } from './check.ts'
+import { type CheckedSource, checkInput, readRejects, type Source } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
 import { findEarlier } from './notes.ts'
@@ -22,35 +21,37 @@ type Flags = WorkOptions & FormOptions & Choices
 
 /** Faults that are shown on a terminal. */
 const maxShown = 10
+const delimiters = [',', ';', '|', 'tab']
+const fields = joinWords(fieldNames, 'or')
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
-FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row (between cells commas,
-semicolons, | or tabs; a first line like sep=; is understood); - is stdin. gzip and zstd are decompressed. Members and
-columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or --ignore-unknown is given.
+FILE has one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row, whose cells are separated by
+commas, semicolons, | or tabs (a first line such as sep=; is understood); - is stdin. gzip and zstd are decompressed. The
+members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or
+--ignore-unknown is given.
 
-The whole input is checked first. If a record has a fault, or an id that exists with a different ${listShown('or')}, nothing
-is added, and each fault is reported with its line. --skip-invalid adds the other records; --rejects writes the invalid ones
-to a new file, as they are in the input: correct them there, and import that file.
+The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
+reported with its line, and nothing is added. --skip-invalid adds the other records; --rejects writes the invalid ones to a
+new file in the form of the input: correct them there, and import that file.
 
-Plants are added in batches, each with the progress; a service may run meanwhile. If the import is interrupted, run the same
-command again: it continues where it stopped. An input that begins with one that was imported before continues behind that,
-so a file that has grown adds what is new. A file that was changed since is refused. --again adds all of it regardless.`
+Plants are added in batches; a service may run meanwhile. After an interruption, run the same command again: it continues. If
+the input starts with what was imported before, only the rest is added. A file that has changed since is refused; --again
+adds all of it regardless.`
 
 export function define(command: Command): void {
-  const fields = joinWords(fieldNames, 'or')
   command
     .argument('<file>', 'the input; - is stdin')
-    .option('--delimiter <character>', 'what is between the cells of CSV, or tab', parseDelimiter)
+    .addOption(new Option('--delimiter <character>', 'separator of the cells of CSV').choices(delimiters))
     .addOption(new Option('--quote <kind>', 'none: quotation marks in CSV are text').choices(['none']))
     .option('--map <field=column>', `read ${fields} from this column or member (repeatable)`, parseMap)
     .option('--ignore-unknown', 'ignore other columns or members')
     .option('--trim', 'remove blanks around the cells of CSV')
     .option('--skip-invalid', 'add the valid records although others are invalid')
     .option('--rejects <file>', 'write invalid records to this new file; - is stdout')
-    .option('--again', 'add all of the input, also if it was imported before')
+    .option('--again', 'add all of the input, even if it was imported before')
     .option('--dry-run', 'check the input and add nothing')
-    .option('--create', 'make the tables in a PostgreSQL database that has other tables, too')
+    .option('--create', 'create the tables even in a PostgreSQL database that has others')
   addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
@@ -58,25 +59,16 @@ function parseMap(text: string, map: FormOptions['map'] = {}): FormOptions['map'
   const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
   const field = fieldNames.find((one) => one === name)
   if (field !== undefined && column !== undefined && !(field in map)) return { ...map, [field]: column }
-  throw new InvalidArgumentError(`Expected ${joinWords(fieldNames, 'or')}, = and a column, each field once.`)
-}
-
-function parseDelimiter(text: string): string {
-  const delimiter = /^(tab|\\t)$/i.test(text) ? '\t' : text
-  if (/^[!-~\t]$/.test(delimiter) && !/["\w]/.test(delimiter)) return delimiter
-  throw new InvalidArgumentError('Expected one character, such as ";", or tab.')
+  throw new InvalidArgumentError(`Expected FIELD=COLUMN, where FIELD is ${fields}, each at most once.`)
 }
 
 type Job = { name: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
 
 async function run(path: string, flags: Flags): Promise<void> {
-  // Hardly any object outlives its batch, so a larger young or old generation would only waste memory.
-  setFlagsFromString('--semi-space-growth-factor=1')
-  setFlagsFromString('--heap-growing-percent=100')
   const name = path === '-' ? 'stdin' : path
-  if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects, {})
-  const describe = () => 'interrupted; run the same command again to continue'
-  await doLongWork({ quiet: flags.quiet, describe }, async (progress, signal) => {
+  if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects)
+  const advice = 'interrupted; run the same command again to continue'
+  await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
     try {
       const input = await openInput(path, signal)
       await importInput({ name, input, flags, progress, signal }).finally(input.close)
@@ -98,15 +90,13 @@ async function importInput(job: Job): Promise<void> {
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, { ...source, checked }, url)
   progress.end()
   if (flags.rejects !== undefined && invalid.length > 0)
-    await writeRejects(flags.rejects, { ...source, checked, invalid }, signal)
+    await writeTexts(flags.rejects, { signal }, readRejects({ ...source, checked }, invalid))
   const { records, plants, conflicts } = checked
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
   if (!isRefused) return
   const shown = `${separate(invalid.length)} of ${count(records, 'record')}`
-  throw new CommandError(
-    `${name}: nothing was added, as ${shown} cannot be added; --skip-invalid adds the others`,
-  )
+  throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
 
 /** Checks all of the input, and reports each fault. `invalid`: the offsets behind the invalid records. */
@@ -133,7 +123,7 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds what no earlier import has added. `skipped`: the plants that an earlier one has. */
+/** Adds the plants that no earlier import added. `skipped`: the number of the others. */
 async function addNew({ name, flags, progress, signal }: Job, source: CheckedSource, url: string) {
   const { again = false, dryRun } = flags
   const { plants } = source.checked
@@ -143,19 +133,21 @@ async function addNew({ name, flags, progress, signal }: Job, source: CheckedSou
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
   if (plants === counts.skipped || dryRun) return counts
   let done = counts.skipped
-  const onBatch = (outcomes: Outcome[]) => {
-    for (const outcome of outcomes) counts[outcome]++
-    done += outcomes.length
-    progress.show(done, plants)
-  }
   const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
-  await withStore(url, open, (store) => addPlants({ ...source, store, earlier, again, signal, onBatch }))
+  await withStore(url, open, async (store) => {
+    for await (const outcomes of addPlants(source, { store, earlier, again })) {
+      for (const outcome of outcomes) counts[outcome]++
+      done += outcomes.length
+      progress.show(done, plants)
+      signal.throwIfAborted()
+    }
+  })
   return counts
 }
 
 type Counts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number>
 
-/** Prints the counts, and makes the exit code 1 when records are invalid. */
+/** Prints the counts, and sets the exit code to 1 if there are faults. */
 async function report(flags: Flags, database: string, counts: Counts, reasons: object[]): Promise<void> {
   const { valid, added, replayed, conflicting, rejected } = counts
   const shown = { ...(flags.dryRun ? { valid } : { added, replayed }), conflicting, rejected }

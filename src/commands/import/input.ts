@@ -9,13 +9,13 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { CommandError } from '../../cli/console.ts'
 
-/** As its bytes are read, one per character. */
+/** In latin1, which has a character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
 
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
-/** What is read or decompressed at a time: its plants are added in one transaction. */
+/** Bytes read or decompressed at a time. Their plants are added in one transaction. */
 const chunkBytes = 128 * 1024
 
 export type Input = Awaited<ReturnType<typeof openInput>>
@@ -32,7 +32,7 @@ export async function openInput(name: string, signal: AbortSignal) {
   return { path, read: () => readChunks(file), close: () => file.close() }
 }
 
-/** Copies a pipe into a file without a name, which is gone when it is closed, however the process ends. */
+/** Copies a pipe into an unnamed file, which disappears with the process, however that ends. */
 async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle> {
   const path = join(tmpdir(), `plant-store-${randomUUID()}`)
   try {
@@ -66,7 +66,7 @@ async function* decompress(file: FileHandle, { name, open }: (typeof codings)[nu
   try {
     for (let at = 0; at < size; ) {
       const decoder = open({ chunkSize: chunkBytes })
-      // Its errors reach the decoder. It is cut short where the decoder ends.
+      // The decoder gets the errors of reading. A frame that ends before the file is no error.
       pipeline(readBytes(file, at), decoder).catch(() => {})
       yield* decoder
       at = name === 'zstd' ? at + decoder.bytesWritten : size

@@ -16,7 +16,7 @@ export type Note = {
 }
 /** A note as it is stored: its `value` is JSON. */
 export type StoredNote = Note & { key: string; value: string }
-/** A note of what an input begins with, and the number of plants up to there. */
+/** A note whose bytes the input starts with, and the number of plants in them. */
 export type Match = StoredNote & { plants: number }
 
 const prefix = 'import/'
@@ -26,15 +26,15 @@ export async function readNotes(store: Store | undefined): Promise<StoredNote[]>
   return values.map(([key, value]) => ({ ...JSON.parse(value), key, value }))
 }
 
-/** Names the note of a new import after the input up to its first plant, which two imports of one input have in common. */
+/** Names the note of a new import by the hash up to the first plant: two imports of one input get the same name. */
 export function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `${prefix}${firstHash}/`
   return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 
 /**
- * Finds the import that an input continues, among the notes of what it begins with, in the order of their ends: an
- * interrupted one with --again, or else the longest. Throws CommandError if the input was changed since it was imported.
+ * Finds the import that an input continues: an interrupted one with --again, or else the longest. `matches` is in the order
+ * of their ends. Throws CommandError if the input was changed since it was imported.
  */
 export function findEarlier(
   { notes, matches }: { notes: StoredNote[]; matches: Match[] },
@@ -47,7 +47,6 @@ export function findEarlier(
   const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
   if (last === undefined || matches.some(({ key }) => key === last.key)) return matches.at(-1)
   throw new CommandError(
-    `${path} no longer begins with what was imported from it on ${last.date}: import what is new from another file, ` +
-      'or all of it with --again',
+    `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
   )
 }

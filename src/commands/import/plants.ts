@@ -11,11 +11,11 @@ type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
-/** What is to be checked, a fault, or undefined for the header row. */
+/** A value to check, a fault, or undefined for the header row. */
 type Read = { value: unknown } | string | undefined
 type Decode = (latin1: string) => string
 
-/** How a cell is read, by the type of its field. Spreadsheets write TRUE, and pandas 7.0. */
+/** The form of a cell, and how to read it, by the type of the field. Spreadsheets write TRUE, and pandas 7.0. */
 const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]> = {
   integer: [/^-?(0|[1-9]\d*)(\.0+)?$/, Number],
   number: [/^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, Number],
@@ -25,27 +25,22 @@ const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]>
 /** Makes a function that returns a plant, a fault, or undefined for the header row. It throws InputError. */
 export function makePlantReader(form: Form) {
   const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
-  const findFaults = makePlantCheck()
+  const findFault = makePlantCheck()
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
     const isAscii = !/[\x80-\xff]/.test(text)
     if (!isAscii && !isUtf8(Buffer.from(text, 'latin1')))
       throw new InputError(
-        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252, which this converts: ` +
-          'iconv -f windows-1252 -t utf-8 FILE',
+        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
     if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
     const found = read(record, isAscii ? String : decodeUtf8)
     if (typeof found !== 'object') return found
-    const faults = findFaults(found.value)
-    if (faults.length === 0) return found.value as NewPlant
-    return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
+    return findFault(found.value) ?? (found.value as NewPlant)
   }
 }
 
-function decodeUtf8(latin1: string): string {
-  return Buffer.from(latin1, 'latin1').toString()
-}
+const decodeUtf8: Decode = (latin1) => Buffer.from(latin1, 'latin1').toString()
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
   return ({ text }: InputRecord, decode: Decode): Read => {

@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto'
 import type { Form } from './form.ts'
 import { byteOrderMark, type Input, InputError } from './input.ts'
 
-/** The longest record, and the longest cell that is looked at for its closing quotation mark. */
+/** The longest record, and how far the closing quotation mark of a cell is searched. */
 const maxRecordBytes = 2 ** 20
 
 /**
- * `line`: counted from 1, where it begins; `end`: its offset in the input, before its end of line, which is part of `text`.
+ * `line`: where it starts, counted from 1; `end`: the offset of its end in the input, before the line break, which is part of
+ * `text`.
  * Texts hold a byte per character (latin1), so that offsets and rejects are exact.
  */
 export type InputRecord = {
@@ -19,9 +20,8 @@ export type InputRecord = {
 }
 
 /**
- * What was found at an offset of a text: a record up to `end`, and more from `next` on. `start`: where it begins, if that is
- * later; `fault`: of its last line; `isBlank`: there is no record, as in an empty line;
- * `refusal`: of the whole input.
+ * A record that was found at an offset of a text. `start`: where it starts, if that is later; `next`: where to continue;
+ * `fault`: of its last line; `isBlank`: there is no record, as in an empty line; `refusal`: why the input is refused.
  */
 type Found = {
   start?: number
@@ -32,7 +32,7 @@ type Found = {
   isBlank?: boolean
   refusal?: string
 }
-/** Undefined if more of the text is needed, or, when that `isLast`, at its end. */
+/** Returns undefined if more text is needed, and at the end of the text if that `isLast`. */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
 /**
@@ -87,7 +87,7 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
 
 /**
- * CSV as people have it. A quoted cell may span lines. Between tabs and |, each line is a row, and quotation marks are text
+ * Finds rows of CSV. A quoted cell may span lines. Between tabs and |, each line is a row, and quotation marks are text
  * unless they enclose a whole cell.
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
@@ -103,7 +103,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
     if (line === undefined) return undefined
     const whole = text.slice(from, line.end)
     const parts = whole.split(delimiter)
-    if (!quote || !whole.includes('"')) return { ...line, cells: parts }
+    if (quote === 'none' || !whole.includes('"')) return { ...line, cells: parts }
     if (/[\t|]/.test(delimiter))
       return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     const cells: string[] = []
@@ -123,7 +123,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   }
 }
 
-/** The elements of an array of any size, which are parsed later. */
+/** Finds the elements of an array of any size. They are parsed later. */
 function makeElementFinder(): Find {
   let before: string | undefined
   return (text, from, isLast) => {

@@ -8,15 +8,12 @@ const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: daySeconds, w: 
 /** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
 export function parseExpiry(text: string): number {
   const duration = readDuration(text)
-  const time = duration === undefined ? readDate(text) + daySeconds * 1000 : Date.now() + duration
-  if (time > Date.now()) return time
+  const day = new Date(text)
+  // Another form, and a day that does not exist, such as 2030-02-30, are formatted differently.
+  const isKnown = duration !== undefined || day.toJSON() === `${text}T00:00:00.000Z`
+  const time = duration === undefined ? day.getTime() + daySeconds * 1000 : Date.now() + duration
+  if (isKnown && time > Date.now()) return time
   throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
-}
-
-/** NaN for anything but a day that exists. */
-function readDate(text: string): number {
-  const day = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN
-  return !Number.isNaN(day) && new Date(day).toISOString().startsWith(text) ? day : Number.NaN
 }
 
 /** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */

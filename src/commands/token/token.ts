@@ -11,20 +11,20 @@ import { formatTime, parseDuration, parseExpiry } from './duration.ts'
 import { defineExplain } from './explain.ts'
 
 const maxNameLength = 100
+const defaultOverlapMs = 24 * 3_600_000
+const list = `${program} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
-The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
-expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
-it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
+The new token has the name, scopes and lifetime of the old one: a token for 90 days is replaced by one that expires 90 days
+from now. The old token stays valid for the overlap, such as 30m or 7d, unless it expires earlier; --overlap 0s ends it at
+once. A token can be rotated once; then rotate the new one.`
 
 export function define(command: Command): void {
-  const onStore = { create: defineCreate, list: defineList, rotate: defineRotate, revoke: defineRevoke }
-  for (const [name, defineOne] of Object.entries(onStore)) {
-    const child = command.command(name)
-    defineOne(child)
-    addDatabaseOptions(child)
-  }
+  defineCreate(addDatabaseOptions(command.command('create')))
+  defineList(addDatabaseOptions(command.command('list')))
+  defineRotate(addDatabaseOptions(command.command('rotate')))
+  defineRevoke(addDatabaseOptions(command.command('revoke')))
   defineExplain(command.command('explain'))
 }
 
@@ -33,26 +33,16 @@ type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?
 function defineCreate(command: Command): void {
   command
     .description('Create a token and print it. It cannot be shown again.')
-    .requiredOption(
-      '--name <name>',
-      'the purpose or owner of the token, unique among valid tokens',
-      parseName,
-    )
+    .requiredOption('--name <name>', 'its purpose or owner, unique among valid tokens', parseName)
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
-    .option(
-      '--expires <time>',
-      'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
-      parseExpiry,
-    )
+    .option('--expires <time>', 'a duration such as 90d, or a date (through that day, UTC)', parseExpiry)
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
-          throw new CommandError(
-            `a valid token named "${name}" already exists: choose another name, or rotate or revoke it (${program} token list)`,
-          )
+          throw new CommandError(`a valid token has the name "${name}": choose another, or revoke that token`)
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
         await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
@@ -90,20 +80,16 @@ function defineRotate(command: Command): void {
   command
     .description('Replace a token by a new one; both are valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
-    .addOption(
-      new Option('--overlap <duration>', 'time that the old token stays valid, such as 24h, 30m or 0s')
-        .argParser(parseDuration)
-        .default(86_400_000, '24h'),
-    )
+    .option('--overlap <duration>', 'how long the old token stays valid (default: 24h)', parseDuration)
     .addHelpText('after', rotateHelp)
-    .action((text: string, options: DatabaseOptions & { overlap: number }) =>
+    .action((text: string, options: DatabaseOptions & { overlap?: number }) =>
       withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
-        const { overlap, json } = options
+        const { overlap = defaultOverlapMs, json } = options
         const rotated = await tokens.rotate(former, overlap)
         if (rotated === undefined)
           throw new CommandError(
-            `token ${former.id} cannot be rotated: it is no longer valid, or a newer token named "${former.name}" has replaced it (${program} token list)`,
+            `token ${former.id} cannot be rotated: it is no longer valid, or a newer one has replaced it (${list})`,
           )
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
@@ -123,9 +109,8 @@ async function printToken(tokens: Tokens, made: NewToken, json: true | undefined
     await printResult(made, made.token, json)
   } catch (error) {
     await tokens.revoke(made.id)
-    throw new CommandError(
-      `the token could not be printed, so ${made.id} was revoked again: ${(error as Error).message}`,
-    )
+    const { message } = error as Error
+    throw new CommandError(`the token could not be printed, so ${made.id} was revoked again: ${message}`)
   }
 }
 
@@ -142,38 +127,26 @@ function defineRevoke(command: Command): void {
     )
 }
 
-/** Opens the database, which must exist, for as long as the work takes. */
+/** Opens the database, which must exist, for the duration of `work`. */
 function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
   const open = { mode: 'write', logger: silent } as const
   return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
 }
 
 /**
- * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
- * one id. Throws CommandError, with a message that repeats no secret.
+ * Finds a token by its name, its id or its whole text. The secret of a whole text must match, because the first tokens of
+ * all stores have the same id. Throws CommandError, with a message that repeats no secret.
  */
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
-  const id = wholeId ?? text
-  const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
+  const isMeant = ({ hash }: Token) => wholeId === undefined || hash === hashToken(text)
+  const found = (await tokens.findNamed(wholeId ?? text)).filter(isMeant)
   const [token, ...others] = found
   if (token === undefined)
-    throw new CommandError(
-      /^[0-9A-Za-z]{8}$/.test(id)
-        ? `there is no token ${id}`
-        : `that is neither the name of a valid token, nor an id, nor a whole token (${program} token list)`,
-    )
-  if (others.length > 0) throw new CommandError(`${found.length} tokens are "${text}": ${listByAge(found)}`)
-  if (wholeId !== undefined && token.hash !== hashToken(text))
-    throw new CommandError(`the token ${id} of this store is another one: nothing was changed`)
-  return token
-}
-
-/** During the overlap of a rotation two tokens have one name, or more if it was rotated again: all but the newest end. */
-function listByAge(tokens: Token[]): string {
-  const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
-  const old = byAge.length > 2 ? 'an old one' : 'the old one'
-  const describe = ({ id, createdAt }: Token, index: number) =>
-    `${id} (${index < byAge.length - 1 ? old : 'the new one'}, created at ${formatTime(createdAt)})`
-  return `give the id: ${byAge.map(describe).join(' or ')}`
+    throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
+  if (others.length === 0) return token
+  // During the overlap of a rotation.
+  const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
+  const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
+  throw new CommandError(`${found.length} tokens are "${text}", the oldest first: give the id: ${ids}`)
 }

@@ -91,7 +91,7 @@ export function findPlainHosts(urls: string[]): string[] {
 
 const postgresDialect: Dialect = {
   schemaFaults: `
-    SELECT column1 || ' is missing from the schema' AS detail
+    SELECT column1 || ' is missing from the schema' AS fault
     FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
     WHERE column1 NOT IN (
       SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'

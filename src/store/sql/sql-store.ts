@@ -1,5 +1,5 @@
 // What both engines do in the same way in SQL: all of a store except its log, its status, and opening and closing.
-import type { Damage, NoteChange, Store, StoredPlant } from '../engine.ts'
+import type { NoteChange, Store, StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Dialect, Sql, SqlStore, Value } from './sql.ts'
 import { makeTokens } from './sql-tokens.ts'
@@ -47,15 +47,16 @@ export function writeNote({ key, before, value }: NoteChange): [text: string, va
   return ['UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', [key, value, before]]
 }
 
-/** Queries for faults, with their positions. */
+/** Queries for faults. */
 const early = `
-  SELECT position, 'is before the first position' AS detail FROM plants WHERE position < 1 ORDER BY 1 LIMIT 1`
+  SELECT 'plant ' || position || ' is before the first position' AS fault
+  FROM plants WHERE position < 1 ORDER BY position LIMIT 1`
 const doubles = `
-  SELECT max(position) AS position, 'has the id ' || id || ', which another plant also has' AS detail
-  FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY 1 LIMIT 10`
+  SELECT 'plant ' || max(position) || ' has the id ' || id || ', which another plant also has' AS fault
+  FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY max(position) LIMIT 10`
 
 function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Store['checks'] {
-  const find = (text: string) => async () => (await select(text)) as Damage[]
+  const find = (text: string) => async () => (await select(text)).map(({ fault }) => String(fault))
   return {
     ...(integrity && { 'the file': async () => (await select(integrity)).flatMap(readReport) }),
     'the schema': find(schemaFaults),
@@ -65,11 +66,11 @@ function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Stor
 }
 
 /** Reads a row of the database's own check, which may have several lines, below the name of the database. */
-function readReport(row: Record<string, Value>): Damage[] {
+function readReport(row: Record<string, Value>): string[] {
   return String(Object.values(row)[0])
     .split('\n')
     .filter((line) => line !== 'ok' && !line.startsWith('***'))
-    .map((line) => ({ detail: `integrity check: ${line}` }))
+    .map((line) => `integrity check: ${line}`)
 }
 
 /**

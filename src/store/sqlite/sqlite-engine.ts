@@ -117,7 +117,7 @@ function nameProcess(pid: number, proc: string): string {
 
 const sqliteDialect: Dialect = {
   schemaFaults: `
-    SELECT column1 || ' is missing from the schema' AS detail
+    SELECT column1 || ' is missing from the schema' AS fault
     FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
     WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
   integrity: 'PRAGMA integrity_check(10)',
