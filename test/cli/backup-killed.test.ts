@@ -6,9 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { runCommand, spawnCli } from '../support/commands.ts'
-import { fill, open } from '../support/copies.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds } from '../support/full.ts'
+import { open } from '../support/stores.ts'
 
 const rounds = countRounds(8, 3)
 const together = 3

@@ -19,9 +19,9 @@ import { startProgress } from '../../src/cli/long-work.ts'
 import { copyVerified } from '../../src/commands/backup.ts'
 import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
+import { fill, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import type { Store } from '../support/stores.ts'
+import { open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 
 /** A store with plants, and the path of its file. */

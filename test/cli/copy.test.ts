@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import tap, { before, test } from 'tap'
 import { count } from '../../src/cli/console.ts'
 import { runCommand } from '../support/commands.ts'
-import { addToken, beginCopy, between, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
+import { addToken, beginCopy, between, copy, fill, openRenamed, sumLog } from '../support/copies.ts'
 import {
   createDirectory,
   type Engine,
@@ -13,7 +13,7 @@ import {
   sharedServer,
   sqlite,
 } from '../support/engines.ts'
-import type { Store } from '../support/stores.ts'
+import { open, type Store } from '../support/stores.ts'
 import { quickest } from './imports.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

@@ -3,9 +3,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
-import { addToken, fill, open } from '../support/copies.ts'
+import { addToken, fill } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 
 /** Runs a line of bash in an empty directory; `stdout` ends with the exit code of the first part of a pipe. */
 const shell = (t: Test, line: string, DATABASE_URL: string) =>

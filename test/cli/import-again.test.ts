@@ -9,8 +9,9 @@ import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
 import { spawnProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { open, pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
+import { pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
 
 const start = (t: Test, args: string[], DATABASE_URL: string) => spawnCli(t, args, { DATABASE_URL })
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
@@ -148,8 +149,7 @@ for (const { name, createDatabase } of engines)
       const url = await createDatabase(t)
       const path = writeInput(t, ndjson)
       const command = ['import', path, '--quiet', ...(again ? ['--again'] : [])]
-      const store = await open(url)
-      t.teardown(() => store.close())
+      const store = await open(t, url)
       const before = again ? names.slice(0, 3) : []
       if (again) t.equal((await pipeImport(t, url, before.map((one) => line(one)).join(''))).code, 0)
       let kills = 0
@@ -179,8 +179,7 @@ for (const { name, createDatabase } of engines)
   test(`${name}: of two imports of one input at a time one is refused, and each plant is there once`, async (t) => {
     for (const isLater of [false, true]) {
       const url = await createDatabase(t)
-      const store = await open(url)
-      t.teardown(() => store.close())
+      const store = await open(t, url)
       const path = writeInput(t, ndjson)
       const first = start(t, ['import', path, '--quiet'], url)
       // Both have looked at the progress before the first batch, or the first is adding.
@@ -197,8 +196,7 @@ for (const { name, createDatabase } of engines)
 
 test('an interrupted import says how to continue, and the same command does', async (t) => {
   const url = await sqlite.createDatabase(t)
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   const path = writeInput(t, ndjson)
   const { child, ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)
@@ -245,8 +243,7 @@ test('a full disk ends the import with one line; with room again the same comman
 
 test('a file that changes while it is imported ends the import', async (t) => {
   const url = await sqlite.createDatabase(t)
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   const path = writeInput(t, ndjson)
   const { ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)

@@ -1,11 +1,10 @@
 // Inputs to import, imports in this process, and what the log holds after them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, type Engine, engines } from '../support/engines.ts'
-import { openStore, type Store } from '../support/stores.ts'
+import { open, openStore, type Store } from '../support/stores.ts'
 
 /** The engine on which a command ends soonest: PostgreSQL, as it needs no thread. For what is the same on all. */
 export const quickest = engines.at(-1) as Engine
@@ -34,10 +33,6 @@ export function writeInput(t: Test, bytes: string | Buffer): string {
   return path
 }
 
-export function open(url: string): Promise<Store> {
-  return openStore(url, { logger: pino({ level: 'silent' }) })
-}
-
 /** All plants in the log after a position, in its order; `id` where there is one. */
 export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
   const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
@@ -49,7 +44,7 @@ export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
 
 /** The same of the database at a URL. */
 export async function readPlants(url: string): Promise<Plant[]> {
-  const store = await open(url)
+  const store = await openStore(url)
   return plantsIn(store).finally(() => store.close())
 }
 
@@ -63,8 +58,7 @@ export type Imported = {
 
 /** A store for many imports, one after the other: `next` runs one with options, and reads what it has added. */
 export async function shareStore(t: Test, url: string) {
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   let head = 0
   return {
     store,

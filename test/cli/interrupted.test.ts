@@ -5,10 +5,10 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli } from '../support/commands.ts'
-import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { inherited, preload, spawnProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000

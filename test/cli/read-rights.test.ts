@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { type Test, test } from 'tap'
 import { cli, runCommand } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
+import { fill, sumLog } from '../support/copies.ts'
 import { type Engine, findEngine, sqlite } from '../support/engines.ts'
 import { run as runProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')

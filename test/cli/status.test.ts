@@ -6,9 +6,10 @@ import { type Test, test } from 'tap'
 import { findService } from '../../src/store/sqlite/find-service.ts'
 import { startCluster } from '../store/cluster.ts'
 import { runCommand } from '../support/commands.ts'
-import { addToken, open } from '../support/copies.ts'
+import { addToken } from '../support/copies.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
 const { skip: noPostgres } = findEngine('PostgreSQL')

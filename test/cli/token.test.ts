@@ -1,8 +1,8 @@
 // token: what each of its commands says, and which token it means.
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
-import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
+import { open } from '../support/stores.ts'
 
 test('tokens are created, listed and revoked', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)

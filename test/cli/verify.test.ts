@@ -2,11 +2,10 @@
 import { copyFileSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
 import tap, { type Test, test } from 'tap'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { runCommand } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
+import { fill, sumLog } from '../support/copies.ts'
 import {
   createDirectory,
   type Engine,
@@ -15,7 +14,7 @@ import {
   sharedServer,
   sqlite,
 } from '../support/engines.ts'
-import { openStore } from '../support/stores.ts'
+import { open, openStore } from '../support/stores.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -48,7 +47,7 @@ async function make(t: Test, engine: Engine, count = plants): Promise<string> {
 
 async function makeOriginal(engine: Engine, count: number): Promise<string> {
   const url = await engine.createDatabase(tap)
-  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(url)
   await fill(store, count)
   await store.log.append([{ item: '{"name":"the last","tag":"of all"}', id: 77 }])
   await store.close()
@@ -72,7 +71,7 @@ async function findFaults(url: string): Promise<string[]> {
 
 /** SQL that stores another plant in a row, with the checksum that it should have. */
 async function rewrite(url: string, changes: Record<number, { item?: string; id?: number; mark?: string }>) {
-  const store = await openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+  const store = await openStore(url, { mode: 'read' })
   const rows = await store.plants({ after: 0, last: Number.MAX_SAFE_INTEGER }, many)
   await store.close()
   const statements = Object.entries(changes).map(([position, change]) => {

@@ -1,27 +1,17 @@
 // What a store promises, on every engine, one without SQL included.
 import { join } from 'node:path'
 import fc from 'fast-check'
-import pino from 'pino'
 import tap, { type Test } from 'tap'
 import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
-import * as stores from '../../src/store/engines.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
+import { open, openStore } from '../support/stores.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import './ndjson-engine.ts'
 
-const logger = pino({ level: 'silent' })
 const starts = isFull ? 20 : 3
-
-const openStore = (url: string) => stores.openStore(url, { logger, mode: 'write', create: true })
-
-async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url)
-  t.teardown(() => store.close())
-  return store
-}
 
 async function openNew(t: Test, engine: (typeof everyEngine)[number]): Promise<Store> {
   return open(t, await engine.createDatabase(t))
@@ -329,14 +319,13 @@ for (const engine of everyEngine) {
 
     t.test('opened to read, shows what others add, and changes nothing', async (t) => {
       const url = await engine.createDatabase(t)
-      const options = { logger, mode: 'read' } as const
-      await t.rejects(stores.openStore(url, options), {
+      const options = { mode: 'read' } as const
+      await t.rejects(openStore(url, options), {
         message: /there is no file|does not contain a plant store/,
       })
       const store = await open(t, url)
       await store.log.append([entry('{"name":"a"}', 1)])
-      const reader = await stores.openStore(url, options)
-      t.teardown(() => reader.close())
+      const reader = await open(t, url, options)
       t.equal(reader.id, store.id)
       t.equal(await readText(reader, 0, 9), '{"name":"a"}')
       await store.log.append([entry('{"name":"b"}')])

@@ -1,16 +1,7 @@
 // Stores that are opened in the test itself, and what they are seen to hold.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
-import type { Test } from 'tap'
 import type { Entry } from '../../src/store/engine.ts'
-import { openStore, type Store } from '../support/stores.ts'
-
-/** Opens the store at a URL; it closes when the test ends. */
-export async function openLog(t: Test, url: string, logger = pino({ level: 'silent' })): Promise<Store> {
-  const store = await openStore(url, { logger })
-  t.teardown(() => store.close())
-  return store
-}
+import type { Store } from '../support/stores.ts'
 
 /** Plants with these names and no id. */
 export function entries(...names: string[]): Entry[] {

@@ -1,5 +1,4 @@
 // A log that was cut and grew again: lists and cursors of the lost part are told from those of the new one.
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { sqlite } from '../support/engines.ts'
@@ -13,7 +12,7 @@ async function start(t: Test) {
   const database = await sqlite.createDatabase(t)
   const log = new MemoryLog()
   const open = async () => {
-    const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+    const store = await openStore(database)
     return (await startApp(t, database, { store: { ...store, id: 'one store', log } })).url
   }
   const [one, two] = [await open(), await open()]

@@ -1,7 +1,6 @@
 // Who may read what the service and its commands leave on the disk.
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Store } from '../../src/store/engine.ts'
 import { runCommand, runShell } from '../support/commands.ts'
@@ -11,8 +10,7 @@ import { letOthersEnd, skipUnlessOthersEnter } from '../support/tools.ts'
 
 const isWindows = process.platform === 'win32'
 
-const openReader = (path: string) =>
-  openStore(`file:${path}`, { logger: pino({ level: 'silent' }), mode: 'read' })
+const openReader = (path: string) => openStore(`file:${path}`, { mode: 'read' })
 const count = async ({ log }: Store) => (await log.head()).position
 
 /** A store that is closed, at a path. */

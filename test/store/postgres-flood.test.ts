@@ -4,7 +4,8 @@ import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { entries, namesIn, openLog } from './logs.ts'
+import { open } from '../support/stores.ts'
+import { entries, namesIn } from './logs.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
 
@@ -20,7 +21,7 @@ async function flood(count: number, work: () => Promise<unknown> | unknown) {
 
 testPostgres('delays only reads while the sessions that read stand still', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a', 'b'))
   const { mark } = await store.log.head()
   const read = () => store.log.read(0, 2, mark)
@@ -49,7 +50,7 @@ testPostgres('delays only reads while the sessions that read stand still', async
 
 testPostgres('a flood of look-ups is cut short, and delays nothing else', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   await namesIn(store)
   await store.sql.select('SELECT 1')

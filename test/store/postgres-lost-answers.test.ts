@@ -13,7 +13,7 @@ import type { Relay } from './relay.ts'
 
 const { shortestAttemptMs } = await import('../../src/store/postgres/time-outs.ts')
 const { findEngine } = await import('../support/engines.ts')
-const { openStore } = await import('../support/stores.ts')
+const { open } = await import('../support/stores.ts')
 const { entries, namesIn } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
@@ -36,12 +36,11 @@ type Relayed = {
 }
 
 /** A store behind a relay. */
-async function open(t: Test): Promise<Relayed> {
+async function start(t: Test): Promise<Relayed> {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
   const lines = new PassThrough()
-  const store = await openStore(url, { logger: pino(lines) })
-  t.teardown(() => store.close())
+  const store = await open(t, url, { logger: pino(lines) })
   const other = new pg.Client(direct)
   await other.connect()
   t.teardown(() => other.end())
@@ -90,7 +89,7 @@ function it(title: string, body: (t: Test) => unknown): void {
 
 for (const fault of ['before', 'after'] as const) {
   it(`a connection that breaks ${fault} the commit`, async (t) => {
-    const { relay, store } = await open(t)
+    const { relay, store } = await start(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
     await broken
@@ -106,7 +105,7 @@ for (const fault of ['before', 'after'] as const) {
 }
 
 it('a connection that breaks when the lock is taken', async (t) => {
-  const { relay, store } = await open(t)
+  const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
   t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
@@ -115,7 +114,7 @@ it('a connection that breaks when the lock is taken', async (t) => {
 })
 
 it('a connection that breaks under a reader', async (t) => {
-  const { relay, store } = await open(t)
+  const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   for (const statement of ['look', 'page']) {
     const broken = relay.breakAt(statement, 'after')
@@ -125,7 +124,7 @@ it('a connection that breaks under a reader', async (t) => {
 })
 
 it('a database that does not come back after the commit', async (t) => {
-  const { relay, store, port } = await open(t)
+  const { relay, store, port } = await start(t)
   const answer = t.rejects(store.log.append(twoPlants), {
     name: 'StoreUnavailable',
     outcome: 'unknown',
@@ -140,9 +139,9 @@ it('a database that does not come back after the commit', async (t) => {
 })
 
 it('a database that is not there', async (t) => {
-  const { relay, store } = await open(t)
+  const { relay, store } = await start(t)
   relay.close()
-  const start = performance.now()
+  const startMs = performance.now()
   const unread = { name: 'StoreUnavailable', outcome: 'unread', message: /ECONNREFUSED/ }
   const nothingAdded = { ...unread, outcome: 'nothing-added' }
   await Promise.all([
@@ -157,11 +156,11 @@ it('a database that is not there', async (t) => {
     t.rejects(store.sql.select('SELECT 1'), unread),
     t.rejects(store.ready(), { name: 'StoreUnavailable' }),
   ])
-  assertWithin(t, performance.now() - start, promisedMs, 'said also to those who wait for their turn')
+  assertWithin(t, performance.now() - startMs, promisedMs, 'said also to those who wait for their turn')
 })
 
 it('a plant whose time was up before there was a connection is not added later', async (t) => {
-  const { relay, store, port } = await open(t)
+  const { relay, store, port } = await start(t)
   relay.close()
   await relay.listen(port)
   relay.freeze()
@@ -173,7 +172,7 @@ it('a plant whose time was up before there was a connection is not added later',
 })
 
 it('finds a commit again that added no plants', async (t) => {
-  const opened = await open(t)
+  const opened = await start(t)
   const { store } = opened
   await store.log.append([{ item: '"a"', id: 1 }])
   const note = { key: 'far', before: '', value: 'x' }
@@ -184,7 +183,7 @@ it('finds a commit again that added no plants', async (t) => {
 })
 
 it('says that nothing was added when a batch of known plants fails', async (t) => {
-  const { store, relay, port } = await open(t)
+  const { store, relay, port } = await start(t)
   await store.log.append([{ item: '"a"', id: 1 }])
   const answer = store.log.append([{ item: '"a"', id: 1 }])
   const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
@@ -195,7 +194,7 @@ it('says that nothing was added when a batch of known plants fails', async (t) =
 })
 
 it('adds a batch to the log that there is now, if it was added to one that is gone', async (t) => {
-  const opened = await open(t)
+  const opened = await start(t)
   const { store, other } = opened
   await store.log.append(entries('a'))
   const restore = await keepPlants(other)
@@ -209,7 +208,7 @@ it('adds a batch to the log that there is now, if it was added to one that is go
 })
 
 it('a batch that was found and not confirmed is unknown if it is not found again', async (t) => {
-  const opened = await open(t)
+  const opened = await start(t)
   const { store, relay, other } = opened
   await store.log.append(entries('a'))
   const restore = await keepPlants(other)
@@ -227,7 +226,7 @@ it('a batch that was found and not confirmed is unknown if it is not found again
 })
 
 it('leaves no dead rows behind an open snapshot', async (t) => {
-  const { store, other } = await open(t)
+  const { store, other } = await start(t)
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
   const names = Array.from({ length: 50 }, (_, n) => `${n}`)
   for (const name of names) await store.log.append(entries(name))
@@ -242,7 +241,7 @@ it('leaves no dead rows behind an open snapshot', async (t) => {
 })
 
 it('a batch waits for a lock that is held for long', async (t) => {
-  const { store, other, lines } = await open(t)
+  const { store, other, lines } = await start(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
   lines.read()
   const answer = store.log.append(twoPlants)

@@ -5,9 +5,9 @@ import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
 
 const { Tokens } = await import('../../src/tokens/tokens.ts')
-const { collectLines, openStore } = await import('../support/stores.ts')
+const { collectLines, open } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog, Sightings } = await import('./logs.ts')
+const { entries, eventually, namesIn, Sightings } = await import('./logs.ts')
 const { startRelays } = await import('./relay.ts')
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
@@ -15,7 +15,7 @@ const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 tap.test('an old primary that nobody stopped is not read any more', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const relays = await startRelays(t, cluster)
-  const store = await openLog(t, relays.url)
+  const store = await open(t, relays.url)
   const first = Array.from({ length: 10 }, (_, n) => `first ${n}`)
   await store.log.append(entries(...first))
   // Every connection for reads is with the old primary now.
@@ -59,8 +59,7 @@ tap.test('a log that was cut and grew again goes by new names', { timeout: 120_0
   const { logger, lines } = collectLines()
   let lost = 0
   const told = { logger, lost: () => lost++ }
-  const stores = [await openStore(cluster.url(), told), await openLog(t, cluster.url())] as const
-  t.teardown(() => stores[0].close())
+  const stores = [await open(t, cluster.url(), told), await open(t, cluster.url())] as const
   const sightings = new Sightings()
   const lookAll = async () => {
     const marks = []
@@ -98,7 +97,7 @@ tap.test('a log that was cut and grew again goes by new names', { timeout: 120_0
 tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
   const { logger, lines } = collectLines()
-  const stores = [await openLog(t, cluster.url(), logger), await openLog(t, cluster.url())] as const
+  const stores = [await open(t, cluster.url(), { logger }), await open(t, cluster.url())] as const
   const sightings = new Sightings()
   await stores[0].log.append(entries('a'))
   await cluster.primary.stop()
@@ -107,8 +106,7 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
   await eventually(() => stores[0].log.append(entries('lost 1')))
   await eventually(() => stores[1].log.append(entries('lost 2', 'lost 3')))
   for (const store of stores) t.equal((await eventually(() => sightings.look(store))).length, 4)
-  const reader = await openStore(cluster.url(), { logger, mode: 'read' })
-  t.teardown(() => reader.close())
+  const reader = await open(t, cluster.url(), { logger, mode: 'read' })
 
   await cluster.primary.stop()
   cluster.primary.restore()
@@ -132,7 +130,7 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
 
 tap.test('what no standby has is neither shown nor answered', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
-  const store = await openLog(t, cluster.url())
+  const store = await open(t, cluster.url())
   const standby = cluster.standbys[0] as PostgresServer
   await store.log.append(entries('a'))
 

@@ -4,9 +4,9 @@ import tap from 'tap'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
-const { collectLines } = await import('../support/stores.ts')
+const { collectLines, open } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
+const { entries, eventually, namesIn } = await import('./logs.ts')
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000
@@ -16,10 +16,10 @@ tap.test('a replica that only reads does not believe a deposed primary', { timeo
   const old = cluster.primary
   await old.query('CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain')
   const url = cluster.url().replace('postgres@', 'plain@')
-  const reader = await openLog(t, url)
+  const reader = await open(t, url)
   t.strictSame(await namesIn(reader), [])
   await cluster.failOver()
-  const writer = await openLog(t, url)
+  const writer = await open(t, url)
   for (let n = 1; n <= 10; n++) {
     t.strictSame(await eventually(() => writer.log.append(entries(`${n}`))), ['added'])
     const head = await eventually(() => reader.log.head())
@@ -37,7 +37,7 @@ tap.test(
   async (t) => {
     const cluster = await startCluster(t, { standbys: 2, synchronous: true })
     const { logger, find } = collectLines()
-    const store = await openLog(t, cluster.url(), logger)
+    const store = await open(t, cluster.url(), { logger })
     const deposed = {
       ...unread,
       message:

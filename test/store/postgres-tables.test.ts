@@ -1,14 +1,12 @@
 // Databases and tables that come from elsewhere: of another application, of another store, or put back from a copy.
 import { readFileSync } from 'node:fs'
-import pino from 'pino'
 import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { openStore } from '../support/stores.ts'
-import { entries, namesIn, openLog, Sightings } from './logs.ts'
+import { open, openStore } from '../support/stores.ts'
+import { entries, namesIn, Sightings } from './logs.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
-const logger = pino({ level: 'silent' })
 
 const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
@@ -22,8 +20,7 @@ testPostgres(
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)
     let lost = 0
-    const store = await openStore(url, { logger, lost: () => lost++ })
-    t.teardown(() => store.close())
+    const store = await open(t, url, { lost: () => lost++ })
     await store.log.append(entries('a'))
     t.strictSame(await namesIn(store), ['a'])
     const sightings = new Sightings()
@@ -47,7 +44,7 @@ testPostgres(
 testPostgres('does not believe a page or a mark of a log that has changed', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   await client.query(keep)
   await store.log.append(entries('lost 1', 'lost 2'))
@@ -64,7 +61,7 @@ testPostgres('does not believe a page or a mark of a log that has changed', asyn
 testPostgres('the database of another store is not taken for this one', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   await client.query("UPDATE meta SET value = 'another' WHERE key = 'store'")
   await client.query(
@@ -118,7 +115,7 @@ testPostgres('a database that was made before 1.0.0 is refused, and left as it w
     message: /created by a version before 1\.0\.0: export it with that version, then import it/,
   }
   for (const mode of ['read', 'write', 'serve'] as const)
-    await t.rejects(openStore(url, { logger, mode, create: mode !== 'read' }), told, mode)
+    await t.rejects(openStore(url, { mode, create: mode !== 'read' }), told, mode)
   t.strictSame((await client.query(everything)).rows, before)
 })
 
@@ -130,8 +127,8 @@ testPostgres('tables of another application are refused, and nothing is written'
     await client.query('SELECT pg_stat_force_next_flush()')
     const before = (await client.query(everything)).rows
     const told = { message: /belongs to another application/ }
-    await t.rejects(openLog(t, url + options), told, title)
-    await t.rejects(openStore(url + options, { logger, mode: 'read' }), told, `${title}, to read`)
+    await t.rejects(open(t, url + options), told, title)
+    await t.rejects(openStore(url + options, { mode: 'read' }), told, `${title}, to read`)
     t.strictSame((await client.query(everything)).rows, before, title)
   }
 })

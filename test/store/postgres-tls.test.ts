@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import pino from 'pino'
 import tap from 'tap'
 import { findEngine } from '../support/engines.ts'
 import { findPorts, PostgresServer, passwordRole } from '../support/postgres.ts'
@@ -58,7 +57,7 @@ tap.test(
 
 tap.test('refuses a password that is not bound to the connection', { skip }, async (t) => {
   const url = String(await started)
-  const open = (end: string) => openStore(url + end, { logger: pino({ level: 'silent' }) })
+  const open = (end: string) => openStore(url + end)
   const message = /does not use channel binding: remove channel_binding from the URL/
   await t.rejects(open('&sslmode=disable&channel_binding=require'), { message })
   for (const binding of ['prefer', 'disable']) {
@@ -66,7 +65,7 @@ tap.test('refuses a password that is not bound to the connection', { skip }, asy
     await store.close()
   }
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
-  await t.rejects(openStore(strange, { logger: pino({ level: 'silent' }) }), { message: /self-signed/ })
+  await t.rejects(openStore(strange), { message: /self-signed/ })
 })
 
 tap.test('sends no password to a server that asks for one that is not bound', async (t) => {
@@ -80,7 +79,7 @@ tap.test('sends no password to a server that asks for one that is not bound', as
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
   const url = `postgres://a:secret@127.0.0.1:${port}/plants`
-  const open = (end: string) => openStore(url + end, { logger: pino({ level: 'silent' }), mode: 'read' })
+  const open = (end: string) => openStore(url + end, { mode: 'read' })
   await t.rejects(open('?channel_binding=require'), { message: /does not use channel binding/ })
   t.notMatch(received, /secret/)
   await t.rejects(open(''))

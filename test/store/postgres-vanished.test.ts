@@ -1,6 +1,5 @@
 // Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
 import pg from 'pg'
-import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
 import type { Cluster } from './cluster.ts'
@@ -9,10 +8,10 @@ import { until } from '../support/until.ts'
 
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
 const { vanishedMs } = await import('../../src/store/postgres/time-outs.ts')
-const { openStore } = await import('../support/stores.ts')
+const { open, openStore } = await import('../support/stores.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
+const { entries, eventually, namesIn } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -42,7 +41,7 @@ async function holdHead(t: Test, url: string): Promise<pg.Client> {
 it('a replica that vanishes with the lock does not stop the others', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
-  const [vanishing, other] = [await openLog(t, url), await openLog(t, direct)]
+  const [vanishing, other] = [await open(t, url), await open(t, direct)]
   await other.log.append(entries('a'))
   const vanished = relay.breakAt('COMMIT\0', 'vanish')
   const lost = vanishing.log.append(entries('b'))
@@ -56,7 +55,7 @@ it('a replica that vanishes with the lock does not stop the others', async (t) =
 })
 
 it('a session ends when its client falls silent', async (t) => {
-  const { sql } = await openLog(t, await postgres.createDatabase(t))
+  const { sql } = await open(t, await postgres.createDatabase(t))
   const rows = await sql.select(
     `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
       ('idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle',
@@ -73,7 +72,7 @@ it('a session ends when its client falls silent', async (t) => {
 
 it('a head that another session holds', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   const holder = await holdHead(t, url)
   const answers = [
@@ -101,7 +100,7 @@ it('a head that another session holds', async (t) => {
 
 it('a server that is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   await namesIn(store)
   relay.freeze()
@@ -133,7 +132,7 @@ async function countSessions({ primary }: Cluster): Promise<number> {
 
 /** Uses the store in every way until it was refused often; resolves to the most sessions there ever were. */
 async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promise<void> {
-  const store = await openLog(t, cluster.url())
+  const store = await open(t, cluster.url())
   await store.log.append(entries('a'))
   await namesIn(store)
   await store.sql.select('SELECT 1')
@@ -165,7 +164,7 @@ it('sessions do not pile up while the standbys do not answer', async (t) => {
 it('a command that reads gives up a server that is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   relay.freeze()
-  const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+  const answer = openStore(url, { mode: 'read' })
   answer.catch(() => {})
   assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
   await t.rejects(answer, {
@@ -175,7 +174,7 @@ it('a command that reads gives up a server that is frozen', async (t) => {
 
 it('a batch gives up at the deadline that it is given', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await store.log.append(entries('a'))
   const holder = await holdHead(t, url)
   // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
@@ -197,7 +196,7 @@ it('a batch gives up at the deadline that it is given', async (t) => {
 
 it('closing waits for a batch that waits, and no longer', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await holdHead(t, url)
   const answer = store.log.append(entries('a'))
   answer.catch(() => {})
@@ -223,7 +222,7 @@ async function operate(url: string) {
 
 it('attempts that fail leave no session open', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   const { query, count } = await operate(url)
   await store.log.head()
   await query('ALTER DATABASE $name SET default_transaction_read_only = on')
@@ -235,7 +234,7 @@ it('attempts that fail leave no session open', async (t) => {
 it('a head that may be ahead of the standbys is read on another session, and the one before ends', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   const { count } = await operate(direct)
   await store.log.head()
   const before = await count()

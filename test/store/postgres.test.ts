@@ -1,33 +1,23 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
-import type { Test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
 import { findEngine, sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
-import { collectLines, openStore, type Store } from '../support/stores.ts'
-import { entries, namesIn, openLog } from './logs.ts'
+import { collectLines, open, openStore } from '../support/stores.ts'
+import { entries, namesIn } from './logs.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
-const logger = pino({ level: 'silent' })
 const onePlant = [{ item: '"a"', id: undefined }]
-
-async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url, { logger })
-  t.teardown(() => store.close())
-  return store
-}
 
 testPostgres('a time-out of the database ends no work on a whole store', async (t) => {
   const url = await postgres.createDatabase(t)
   await (await open(t, url)).log.append(onePlant)
   const client = await connect(t, url)
   await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '300ms'`)
-  const reader = await openStore(url, { logger, mode: 'read' })
-  t.teardown(() => reader.close())
+  const reader = await open(t, url, { mode: 'read' })
   await client.query('BEGIN; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE')
   const status = reader.status()
   status.catch(() => {})
@@ -79,7 +69,7 @@ testPostgres('a database that cannot be used is refused in one line without the 
     ],
   ]
   const refuse = async ([url, message]: [string, RegExp]) => {
-    const error = await openStore(url, { logger }).catch((error) => error)
+    const error = await openStore(url).catch((error) => error)
     t.ok(error instanceof StoreRefused, url)
     t.match(error.message, message)
     t.notMatch(error.message, /wr[%@]|\n/)
@@ -158,8 +148,7 @@ testPostgres(
     const server = await sharedServer()
     await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
     const { logger, lines } = collectLines()
-    const store = await openStore(url, { logger, mode: 'serve' })
-    t.teardown(() => store.close())
+    const store = await open(t, url, { logger, mode: 'serve' })
     t.match(lines, [
       { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
       { level: 40, msg: /^synchronous_commit is off on the database server/ },
@@ -174,7 +163,7 @@ testPostgres(
 testPostgres('the reason why a session ended is logged in plain words', async (t) => {
   const url = await postgres.createDatabase(t)
   const { logger, find } = collectLines()
-  const { sql } = await openLog(t, url, logger)
+  const { sql } = await open(t, url, { logger })
   const text = 'SELECT pg_terminate_backend(pg_backend_pid()) FROM (VALUES (1)) AS one WHERE $1 = 1'
   const answer = sql.select(text, [1])
   answer.catch(() => {})
@@ -228,7 +217,7 @@ testPostgres('a batch is repeated on another session if its own has become read-
 })
 
 testPostgres('a closed store answers nothing', async (t) => {
-  const store = await openStore(await postgres.createDatabase(t), { logger })
+  const store = await openStore(await postgres.createDatabase(t))
   const last = store.log.append(onePlant)
   const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {
     name: 'StoreUnavailable',

@@ -13,7 +13,6 @@ import {
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import pino from 'pino'
 import tap, { type Test, test } from 'tap'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -98,7 +97,7 @@ const another = makeAnother()
 /** The path of a store without plants, which is closed. */
 async function makeAnother(): Promise<string> {
   const path = join(createDirectory(tap), 'another.db')
-  const store = await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(`file:${path}`)
   await store.close()
   return path
 }

@@ -1,19 +1,11 @@
 // Stores with plants and tokens, copies under way, and what a copy must come to.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { nameDatabase } from '../../src/cli/options.ts'
 import { hashToken, makeToken } from '../../src/tokens/format.ts'
 import { runCommand, spawnCli } from './commands.ts'
-import { openStore, type Store } from './stores.ts'
-
-/** Opens the store at a URL; it closes when the test ends. */
-export async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
-  t.teardown(() => store.close())
-  return store
-}
+import { open, type Store } from './stores.ts'
 
 /** Adds plants of many kinds, with and without an id, and a token. Resolves to the text of the token. */
 export async function fill(store: Store, count: number): Promise<string> {

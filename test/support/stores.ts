@@ -21,8 +21,7 @@ export async function openFile(t: Test, given?: string): Promise<SqliteFile> {
   const path = given ?? join(directory, 'plants.db')
   const lines: LogLine[] = []
   const logger = pino({}, { write: (line) => lines.push(JSON.parse(line)) })
-  const store = await openStore(`file:${path}`, { logger })
-  t.teardown(() => store.close())
+  const store = await open(t, `file:${path}`, { logger })
   return { store, path, directory, lines }
 }
 
@@ -84,6 +83,13 @@ export async function openStore(
   { mode = 'write', create = mode !== 'read', logger = silent, ...options }: Partial<OpenOptions> = {},
 ): Promise<Store> {
   return (await engines.openStore(url, { mode, create, logger, ...options })) as Store
+}
+
+/** Opens the store at a URL; it closes when the test ends. */
+export async function open(t: Test, url: string, options: Partial<OpenOptions> = {}): Promise<Store> {
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  return store
 }
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
