@@ -30,15 +30,6 @@ for (const engine of engines) {
     const kept = await startWithPlants(t, await engine.createDatabase(t))
     const { url } = kept
 
-    t.test('an empty store is an empty list', async (t) => {
-      const { url } = await startApp(t, await engine.createDatabase(t))
-      const answer = await request(`${url}/plants`)
-      t.equal(answer.status, 200)
-      t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
-      t.equal(answer.headers.get('link'), null)
-      t.equal(answer.text, '[]')
-    })
-
     t.test('without a limit all plants are listed in the order in which they were added', async (t) => {
       const answer = await request(`${url}/plants`)
       t.equal(answer.text, JSON.stringify(plants))
@@ -90,13 +81,6 @@ for (const engine of engines) {
       const none = await request(next.href)
       t.equal(none.text, '[]')
       t.equal(none.headers.get('link'), null)
-    })
-
-    t.test('a place in the list of one store means nothing to another', async (t) => {
-      const two = await startWithPlants(t, await engine.createDatabase(t))
-      const next = nextOf((await request(`${url}/plants?limit=5`)).headers) as string
-      const problem = assertProblem(t, await request(`${two.url}${next}`), 400)
-      t.equal(problem.errors?.[0]?.parameter, 'after')
     })
 
     t.test('links stay below the base path', async (t) => {
