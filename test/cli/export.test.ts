@@ -102,24 +102,6 @@ test('a log with a gap is not exported, and nothing is left behind', async (t) =
   t.strictSame(readdirSync(dirname(path)), [])
 })
 
-for (const from of engines)
-  for (const to of engines.filter((to) => to !== from || engines.length === 1))
-    test(`export | import | export, from ${from.name} into ${to.name}: the same bytes`, async (t) => {
-      const [source, target] = [await from.createDatabase(t), await to.createDatabase(t)]
-      const store = await open(t, source)
-      await add(store, [...fixture, ...odd])
-      await fill(store, 4100)
-      // A form is written and read in the same way for each engine.
-      const names = ['a.ndjson', ...(from === sqlite ? ['a.json', 'a.csv.gz', 'a.json.zst'] : [])]
-      for (const name of names) {
-        const into = name === 'a.ndjson' ? target : await to.createDatabase(t)
-        const path = await exportTo(t, source, name)
-        t.match(await runCommand(['import', path, '--quiet'], { DATABASE_URL: into }), { code: 0 }, name)
-        const [before, after] = [source, into].map((url) => readExport(t, url, 'all.json'))
-        t.ok((await after)?.equals((await before) as Buffer), name)
-      }
-    })
-
 test('an existing file is replaced only with --force, and nothing else ever is', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), 3)
