@@ -1,11 +1,10 @@
-// While the database is away the log says so when it goes, every ten seconds, and when it is back: not for each request.
+// An outage of the database is logged when it begins, every ten seconds, and when it ends, not for each request.
 import { test } from 'tap'
 import { Outage } from '../../src/outage.ts'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { collectLines, openFailing } from '../support/stores.ts'
 
-test('requests that the store fails or refuses are logged at most every ten seconds', async (t) => {
+test('logs failed and refused requests at most every ten seconds', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
@@ -36,7 +35,7 @@ test('requests that the store fails or refuses are logged at most every ten seco
   t.equal(lines.length, 2)
 })
 
-test('an outage has a line when it begins, one every ten seconds, and one when it is over', async (t) => {
+test('logs an outage when it begins, every ten seconds, and when it ends', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
   const outage = new Outage(logger, { gone: 'gone', still: 'still', back: 'back' }, () => nowMs)
@@ -54,11 +53,11 @@ test('an outage has a line when it begins, one every ten seconds, and one when i
   ])
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
-  t.strictSame(told(), [], 'again within ten seconds, and over')
+  t.strictSame(told(), [], 'nothing for another short outage within ten seconds')
   nowMs += 4000
   outage.reportFailure(new Error('no'), {})
   nowMs += 6000
-  // What was not told before counts.
+  // Failures that were not logged before are counted.
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
   t.strictSame(told(), [
@@ -68,28 +67,4 @@ test('an outage has a line when it begins, one every ten seconds, and one when i
   const quiet = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
   for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.reportFailure(new Error('no'), {})
   t.strictSame(told(), [['gone', 1, undefined, undefined]])
-})
-
-test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {
-  const { logger, lines, find } = collectLines()
-  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { logger })
-  lines.splice(0)
-  const add = () => request(`${url}/plants`, { body: { name: 'a', tag: '' } })
-  await store.sql.execute(
-    "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END",
-  )
-  for (let n = 0; n < 50; n++) {
-    const { status, text } = await add()
-    t.equal(status, 503)
-    t.notMatch(text, /no room|SQL/, 'nothing of the inside is said')
-  }
-  await store.sql.execute('DROP TRIGGER full')
-  t.equal((await add()).status, 200)
-  t.equal((await request(`${url}/plants`)).text, '[{"name":"a","tag":""}]')
-  t.match(await find(({ msg }) => msg === 'plants can be added to the database again'), { failures: 50 })
-  t.match(
-    lines.map(({ level }) => level),
-    [40, 30],
-    'the fault of the file, once, and that it is over',
-  )
 })
