@@ -1,15 +1,15 @@
 // What a store promises, on every engine, one without SQL included.
-import { join } from 'node:path'
+import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import tap, { type Test } from 'tap'
 import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
-import { createDirectory, engines } from '../support/engines.ts'
+import { engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
 import { open, openStore } from '../support/stores.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
-import './ndjson-engine.ts'
+import './memory-engine.ts'
 
 const starts = isFull ? 20 : 3
 
@@ -58,13 +58,7 @@ const anyEntry = fc.record({
 })
 const anyBatch = fc.array(anyEntry, { minLength: 1, maxLength: 12 })
 
-const everyEngine = [
-  ...engines,
-  {
-    name: 'NDJSON',
-    createDatabase: async (t: Test) => `ndjson:${join(createDirectory(t), 'plants.ndjson')}`,
-  },
-]
+const everyEngine = [...engines, { name: 'memory', createDatabase: async () => `memory:${randomUUID()}` }]
 
 for (const engine of everyEngine) {
   tap.test(`a log on ${engine.name}`, async (t) => {
@@ -229,7 +223,6 @@ for (const engine of everyEngine) {
     })
 
     t.test('is made once by many stores that open it at once', async (t) => {
-      if (engine.name === 'NDJSON') return
       // Each store on SQLite starts a thread.
       const length = engine.name === 'SQLite' ? 4 : 16
       for (let round = 0; round < starts; round++) {
@@ -333,7 +326,7 @@ for (const engine of everyEngine) {
       t.equal(await readText(reader, 0, 9), '{"name":"a"}')
       await store.log.append([entry('{"name":"b"}')])
       t.equal(await readText(reader, 0, 9), '{"name":"a"},{"name":"b"}')
-      if (engine.name === 'NDJSON') return
+      if (engine.name === 'memory') return
       const refused = { name: 'StoreUnavailable', outcome: 'nothing-added' }
       await t.rejects(reader.log.append([entry('{"name":"c"}')]), refused)
       await t.rejects(reader.ready(), refused)
@@ -343,7 +336,7 @@ for (const engine of everyEngine) {
 
     t.test('takes the rows and tokens of another store as they are', async (t) => {
       const [from, to] = [await openNew(t, engine), await openNew(t, engine)]
-      if (!to.copy) return t.equal(engine.name, 'NDJSON')
+      if (!to.copy) return t.equal(engine.name, 'memory')
       for (const name of ['"a"', '"ñ 🌵"', '"c"']) await from.log.append([entry(name, name.length)])
       t.ok(await to.copy.adopt(from.id))
       const rows = await from.plants({ after: 0, last: 3 }, 9)
