@@ -6,7 +6,7 @@ import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
-import { open, openStore } from '../support/stores.ts'
+import { open, openStore, unavailable } from '../support/stores.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import './memory-engine.ts'
@@ -77,7 +77,7 @@ for (const engine of everyEngine) {
       const store = await openNew(t, engine)
       await store.notes.change({ key: 'far', before: '', value: '7' })
       const late = store.log.append([entry('a', 1)], { note: { key: 'far', before: '1', value: '2' } })
-      await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+      await t.rejects(late, unavailable('nothing-added'))
       t.equal(await countPlants(store), 0)
       await store.log.append([entry('a', 1)], { note: { key: 'far', before: '7', value: '8' } })
       t.equal(await countPlants(store), 1)
@@ -198,7 +198,7 @@ for (const engine of everyEngine) {
     t.test('appends all of a batch or nothing', async (t) => {
       const store = await openNew(t, engine)
       const impossible = store.log.append([entry('"a"'), entry('"b"', 1.5), entry('"c"')])
-      await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+      await t.rejects(impossible, unavailable('nothing-added'))
       t.equal(await countPlants(store), 0)
       t.strictSame(await store.log.append([entry('"d"'), entry('"e"', 2)]), ['added', 'added'])
       t.equal(await readText(store, 0, 9), '"d","e"')
@@ -264,7 +264,7 @@ for (const engine of everyEngine) {
       for (const [after, last, mark] of faults)
         await t.rejects(
           async () => store.log.read(after, last, mark),
-          { name: 'StoreUnavailable', outcome: 'unread' },
+          unavailable('unread'),
           `${after} to ${last} with '${mark}'`,
         )
     })
@@ -327,7 +327,7 @@ for (const engine of everyEngine) {
       await store.log.append([entry('{"name":"b"}')])
       t.equal(await readText(reader, 0, 9), '{"name":"a"},{"name":"b"}')
       if (engine.name === 'memory') return
-      const refused = { name: 'StoreUnavailable', outcome: 'nothing-added' }
+      const refused = unavailable('nothing-added')
       await t.rejects(reader.log.append([entry('{"name":"c"}')]), refused)
       await t.rejects(reader.ready(), refused)
       await t.rejects(reader.notes.change({ key: 'a', before: '', value: 'b' }), refused)
@@ -341,7 +341,7 @@ for (const engine of everyEngine) {
       t.ok(await to.copy.adopt(from.id))
       const rows = await from.plants({ after: 0, last: 3 }, 9)
       await to.copy.put(rows.slice(0, 2))
-      await t.rejects(to.copy.put(rows), { name: 'StoreUnavailable', outcome: 'nothing-added' })
+      await t.rejects(to.copy.put(rows), unavailable('nothing-added'))
       await to.copy.put(rows.slice(2))
       t.same(await to.plants({ after: 0, last: 3 }, 9), rows)
       t.equal((await to.log.head()).mark, (await from.log.head()).mark)

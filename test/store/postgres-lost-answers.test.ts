@@ -13,15 +13,11 @@ import type { Relay } from './relay.ts'
 
 const { shortestAttemptMs } = await import('../../src/store/postgres/time-outs.ts')
 const { findEngine } = await import('../support/engines.ts')
-const { open } = await import('../support/stores.ts')
-const { entries, namesIn } = await import('./logs.ts')
+const { add, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
-const twoPlants = [
-  { item: '"a"', id: undefined },
-  { item: '"b"', id: undefined },
-]
+const twoPlants = [entry('a'), entry('b')]
 
 const promisedMs = 5000
 /** As it is on the wire; BEGIN … READ COMMITTED is another. */
@@ -75,11 +71,6 @@ async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
   return () => other.query('BEGIN; DROP TABLE plants; ALTER TABLE kept RENAME TO plants; COMMIT')
 }
 
-async function items({ log }: Store): Promise<string> {
-  const { position, mark } = await log.head()
-  return String(await log.read(0, position, mark)).slice(1, -1)
-}
-
 /** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
 tap.jobs = 3
 
@@ -93,12 +84,12 @@ for (const fault of ['before', 'after'] as const) {
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
     await broken
-    t.equal(await items(store), '"a","b"', 'plants without an id are there once')
+    t.strictSame(await listNames(store), ['a', 'b'], 'plants without an id are there once')
 
     const brokenAgain = relay.breakAt(commit, fault)
     const insert =
       "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
-    const unknown = { name: 'StoreUnavailable', outcome: 'unknown' }
+    const unknown = unavailable('unknown')
     await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement is done once at most')
     await brokenAgain
   })
@@ -108,9 +99,9 @@ it('a connection that breaks when the lock is taken', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'])
   await broken
-  t.equal(await items(store), '"a","b","c"')
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
 
 it('a connection that breaks under a reader', async (t) => {
@@ -118,7 +109,7 @@ it('a connection that breaks under a reader', async (t) => {
   await store.log.append(twoPlants)
   for (const statement of ['look', 'page']) {
     const broken = relay.breakAt(statement, 'after')
-    t.equal(await items(store), '"a","b"')
+    t.strictSame(await listNames(store), ['a', 'b'])
     await broken
   }
 })
@@ -134,8 +125,8 @@ it('a database that does not come back after the commit', async (t) => {
   relay.close()
   await answer
   await relay.listen(port)
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
-  t.match(await items(store), /^("a","b",)?"c"$/)
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'], 'service resumes by itself')
+  t.match((await listNames(store)).join(), /^(a,b,)?c$/)
 })
 
 it('a database that is not there', async (t) => {
@@ -165,28 +156,28 @@ it('a plant whose time was up before there was a connection is not added later',
   await relay.listen(port)
   relay.freeze()
   const late = store.log.append(twoPlants, { deadlineMs: performance.now() + 3 * shortestAttemptMs })
-  await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(late, unavailable('nothing-added'))
   relay.thaw()
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
-  t.equal(await items(store), '"c"')
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'])
+  t.strictSame(await listNames(store), ['c'])
 })
 
 it('finds a commit again that added no plants', async (t) => {
   const opened = await start(t)
   const { store } = opened
-  await store.log.append([{ item: '"a"', id: 1 }])
+  await store.log.append([entry('a', 1)])
   const note = { key: 'far', before: '', value: 'x' }
   const written = "SELECT FROM meta WHERE key = 'far'"
-  const append = () => store.log.append([{ item: '"a"', id: 1 }], { note })
+  const append = () => store.log.append([entry('a', 1)], { note })
   t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
   t.strictSame(await store.notes.read('far'), new Map([['far', 'x']]))
 })
 
 it('says that nothing was added when a batch of known plants fails', async (t) => {
   const { store, relay, port } = await start(t)
-  await store.log.append([{ item: '"a"', id: 1 }])
-  const answer = store.log.append([{ item: '"a"', id: 1 }])
-  const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await store.log.append([entry('a', 1)])
+  const answer = store.log.append([entry('a', 1)])
+  const refused = t.rejects(answer, unavailable('nothing-added'))
   await relay.breakAt(commit, 'after')
   relay.close()
   await refused
@@ -196,25 +187,25 @@ it('says that nothing was added when a batch of known plants fails', async (t) =
 it('adds a batch to the log that there is now, if it was added to one that is gone', async (t) => {
   const opened = await start(t)
   const { store, other } = opened
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const restore = await keepPlants(other)
-  const append = () => store.log.append(entries('b'))
+  const append = () => add(store, 'b')
   const meddle = async () => {
     await restore()
-    await other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
+    await other.query('INSERT INTO plants VALUES (2, NULL, \'{"name":"x"}\', \'another\', 0)')
   }
   t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
-  t.strictSame(await namesIn(store), ['a', 'x', 'b'], 'behind what another has added')
+  t.strictSame(await listNames(store), ['a', 'x', 'b'], 'behind what another has added')
 })
 
 it('a batch that was found and not confirmed is unknown if it is not found again', async (t) => {
   const opened = await start(t)
   const { store, relay, other } = opened
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const restore = await keepPlants(other)
   const confirmed = Promise.withResolvers<void>()
   const meddle = () => confirmed.resolve(relay.breakAt(commit, 'before'))
-  const lost = meddled(opened, () => store.log.append(entries('b')), { written: secondPlant, meddle })
+  const lost = meddled(opened, () => add(store, 'b'), { written: secondPlant, meddle })
   lost.catch(() => {})
   await confirmed.promise
   relay.freeze()
@@ -222,16 +213,16 @@ it('a batch that was found and not confirmed is unknown if it is not found again
   await restore()
   await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
   relay.thaw()
-  await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
+  await t.rejects(lost, unavailable('unknown'))
 })
 
 it('leaves no dead rows behind an open snapshot', async (t) => {
   const { store, other } = await start(t)
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
   const names = Array.from({ length: 50 }, (_, n) => `${n}`)
-  for (const name of names) await store.log.append(entries(name))
+  for (const name of names) await add(store, name)
   for (let n = 0; n < 3; n++) await store.ready()
-  t.strictSame(await namesIn(store), names)
+  t.strictSame(await listNames(store), names)
   await store.close()
   await other.query('COMMIT')
   const { rows } = await other.query(

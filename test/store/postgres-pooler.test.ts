@@ -7,9 +7,8 @@ import { findEngine, sharedServer } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
 import { spawnProgram } from '../support/processes.ts'
-import { open, openStore } from '../support/stores.ts'
+import { add, listNames, open, openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
-import { entries, namesIn } from './logs.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const skip = noPostgres || skipWithout('pgbouncer')
@@ -55,10 +54,10 @@ tap.test('pool_mode = session works', { skip }, async (t) => {
   const store = await open(t, url)
   const names = Array.from({ length: 20 }, (_, n) => `${n}`)
   for (const name of names) {
-    t.strictSame(await store.log.append(entries(name)), ['added'])
+    t.strictSame(await add(store, name), ['added'])
     await store.ready()
   }
-  t.strictSame(await namesIn(store), names)
+  t.strictSame(await listNames(store), names)
   const reader = await openStore(url, { mode: 'read' })
   t.equal((await reader.log.head()).position, 20)
   await reader.close()

@@ -4,11 +4,11 @@ import tap from 'tap'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
-const { collectLines, open } = await import('../support/stores.ts')
+const { add, collectLines, listNames, open, unavailable } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn } = await import('./logs.ts')
+const { eventually } = await import('./logs.ts')
 
-const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+const unread = unavailable('unread')
 const timeout = 120_000
 
 tap.test('a replica that only reads does not believe a deposed primary', { timeout }, async (t) => {
@@ -17,11 +17,11 @@ tap.test('a replica that only reads does not believe a deposed primary', { timeo
   await old.query('CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain')
   const url = cluster.url().replace('postgres@', 'plain@')
   const reader = await open(t, url)
-  t.strictSame(await namesIn(reader), [])
+  t.strictSame(await listNames(reader), [])
   await cluster.failOver()
   const writer = await open(t, url)
   for (let n = 1; n <= 10; n++) {
-    t.strictSame(await eventually(() => writer.log.append(entries(`${n}`))), ['added'])
+    t.strictSame(await eventually(() => add(writer, `${n}`)), ['added'])
     const head = await eventually(() => reader.log.head())
     t.equal(head.position, n, `plant ${n} is in the list that was asked for after its answer`)
   }
@@ -43,15 +43,15 @@ tap.test(
       message:
         /it may no longer be the primary: synchronous_standby_names .* no synchronous standby is streaming/,
     }
-    await store.log.append(entries('a'))
+    await add(store, 'a')
     await cluster.standbys[0]?.stop()
-    t.strictSame(await namesIn(store), ['a'], 'one is enough')
+    t.strictSame(await listNames(store), ['a'], 'one is enough')
     await cluster.standbys[1]?.stop()
     await t.rejects(Promise.resolve(store.log.head()), deposed)
     const line = await find(({ msg }) => msg === 'a connection to the database was lost')
     t.match(line, { err: { message: deposed.message } })
     await cluster.standbys[1]?.start()
-    t.strictSame(await eventually(() => namesIn(store)), ['a'])
+    t.strictSame(await eventually(() => listNames(store)), ['a'])
     // A role that may see it is told which stream is that of a synchronous standby.
     await cluster.primary.query("ALTER SYSTEM SET synchronous_standby_names = 'another'")
     await cluster.primary.query('SELECT pg_reload_conf()')

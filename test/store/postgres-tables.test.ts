@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { open, openStore } from '../support/stores.ts'
-import { entries, namesIn, Sightings } from './logs.ts'
+import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
+import { Sightings } from './logs.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
 
@@ -21,22 +21,22 @@ testPostgres(
     const client = await connect(t, url)
     let lost = 0
     const store = await open(t, url, { lost: () => lost++ })
-    await store.log.append(entries('a'))
-    t.strictSame(await namesIn(store), ['a'])
+    await add(store, 'a')
+    t.strictSame(await listNames(store), ['a'])
     const sightings = new Sightings()
     for (const times of [1, 2]) {
       await client.query(keep)
-      await store.log.append(entries('lost'))
+      await add(store, 'lost')
       await sightings.look(store)
       await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
       // Several at one time find it.
       await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
-      t.strictSame(await namesIn(store), ['a'])
+      t.strictSame(await listNames(store), ['a'])
       t.equal(lost, times, 'each once')
     }
-    t.strictSame(await store.log.append(entries('new')), ['added'])
+    t.strictSame(await add(store, 'new'), ['added'])
     await sightings.look(store)
-    t.strictSame(await namesIn(store), ['a', 'new'])
+    t.strictSame(await listNames(store), ['a', 'new'])
     t.strictSame(sightings.faults, [])
   },
 )
@@ -45,30 +45,34 @@ testPostgres('does not believe a page or a mark of a log that has changed', asyn
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await open(t, url)
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   await client.query(keep)
-  await store.log.append(entries('lost 1', 'lost 2'))
+  await add(store, 'lost 1', 'lost 2')
   const { position, mark, markOf } = await store.log.head([1, 2, 4])
   t.strictSame([position, markOf(0), markOf(2), markOf(4)], [3, '', mark, undefined])
   await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
-  const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+  const unread = unavailable('unread')
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'plants are missing')
-  await store.log.append(entries('new 1', 'new 2'))
+  await add(store, 'new 1', 'new 2')
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'others are in their place')
-  t.equal(String(await store.log.read(0, 1, String(markOf(1)))), '["a"]', 'what was not lost is the same')
+  t.equal(
+    String(await store.log.read(0, 1, String(markOf(1)))),
+    '[{"name":"a","tag":""}]',
+    'what was not lost is the same',
+  )
 })
 
 testPostgres('the database of another store is not taken for this one', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await open(t, url)
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   await client.query("UPDATE meta SET value = 'another' WHERE key = 'store'")
   await client.query(
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
   )
   const told = { name: 'StoreUnavailable', message: /a different store/ }
-  await t.rejects(store.log.append(entries('b')), { ...told, outcome: 'nothing-added' })
+  await t.rejects(add(store, 'b'), { ...told, outcome: 'nothing-added' })
   await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
 })
 

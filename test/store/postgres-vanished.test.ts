@@ -8,10 +8,10 @@ import { until } from '../support/until.ts'
 
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
 const { vanishedMs } = await import('../../src/store/postgres/time-outs.ts')
-const { open, openStore } = await import('../support/stores.ts')
+const { add, entry, listNames, open, openStore, unavailable } = await import('../support/stores.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn } = await import('./logs.ts')
+const { eventually } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -42,16 +42,14 @@ it('a replica that vanishes with the lock does not stop the others', async (t) =
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
   const [vanishing, other] = [await open(t, url), await open(t, direct)]
-  await other.log.append(entries('a'))
+  await add(other, 'a')
   const vanished = relay.breakAt('COMMIT\0', 'vanish')
-  const lost = vanishing.log.append(entries('b'))
+  const lost = add(vanishing, 'b')
   await vanished
-  const waitedMs = await settledAfter(
-    other.log.append(entries('c')).then((outcomes) => t.strictSame(outcomes, ['added'])),
-  )
+  const waitedMs = await settledAfter(add(other, 'c').then((outcomes) => t.strictSame(outcomes, ['added'])))
   assertWithin(t, waitedMs, promisedMs, 'the other goes on')
   t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
-  t.strictSame((await namesIn(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
+  t.strictSame((await listNames(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
 })
 
 it('a session ends when its client falls silent', async (t) => {
@@ -73,40 +71,32 @@ it('a session ends when its client falls silent', async (t) => {
 it('a head that another session holds', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const holder = await holdHead(t, url)
-  const answers = [
-    store.log.append(entries('b')),
-    store.log.append(entries('c')),
-    store.sql.execute('DELETE FROM tokens'),
-    store.ready(),
-  ]
+  const answers = [add(store, 'b'), add(store, 'c'), store.sql.execute('DELETE FROM tokens'), store.ready()]
   const times = await Promise.all(
     answers.map(async (answer) => {
       const waitedMs = settledAfter(answer)
-      await t.rejects(Promise.resolve<unknown>(answer), {
-        name: 'StoreUnavailable',
-        outcome: 'nothing-added',
-      })
+      await t.rejects(Promise.resolve<unknown>(answer), unavailable('nothing-added'))
       return waitedMs
     }),
   )
   assertWithin(t, Math.max(...times), promisedMs, 'also to those behind')
-  t.strictSame(await namesIn(store), ['a'], 'readers wait for no lock')
+  t.strictSame(await listNames(store), ['a'], 'readers wait for no lock')
   await holder.query('COMMIT')
-  t.strictSame(await store.log.append(entries('d')), ['added'])
-  t.strictSame(await namesIn(store), ['a', 'd'])
+  t.strictSame(await add(store, 'd'), ['added'])
+  t.strictSame(await listNames(store), ['a', 'd'])
 })
 
 it('a server that is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   const store = await open(t, url)
-  await store.log.append(entries('a'))
-  await namesIn(store)
+  await add(store, 'a')
+  await listNames(store)
   relay.freeze()
   const all = [
-    store.log.append(entries('b')),
-    store.log.append(entries('c')),
+    add(store, 'b'),
+    add(store, 'c'),
     Promise.resolve(store.log.head()),
     Promise.resolve(store.log.read(0, 1, '')),
     store.sql.select('SELECT 1'),
@@ -121,7 +111,7 @@ it('a server that is frozen', async (t) => {
       message: /127\.0\.0\.1|timed out/,
     })
   relay.thaw()
-  t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
+  t.strictSame(await add(store, 'd'), ['added'], 'service resumes by itself')
 })
 
 /** The sessions of services on the primary. */
@@ -133,27 +123,22 @@ async function countSessions({ primary }: Cluster): Promise<number> {
 /** Uses the store in every way until it was refused often; resolves to the most sessions there ever were. */
 async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promise<void> {
   const store = await open(t, cluster.url())
-  await store.log.append(entries('a'))
-  await namesIn(store)
+  await add(store, 'a')
+  await listNames(store)
   await store.sql.select('SELECT 1')
   await store.ready()
   const before = await countSessions(cluster)
   for (const standby of cluster.standbys) standby.signal('SIGSTOP')
   const most: number[] = []
   for (let round = 0; round < rounds; round++) {
-    const uses = [
-      store.log.append(entries('b')),
-      store.log.head(),
-      store.sql.select('SELECT 1'),
-      store.ready(),
-    ]
+    const uses = [add(store, 'b'), store.log.head(), store.sql.select('SELECT 1'), store.ready()]
     await Promise.allSettled(uses)
     most.push((await countSessions(cluster)) - before)
   }
   t.ok(Math.max(...most) <= 8, `more than before: ${most}`)
   for (const standby of cluster.standbys) standby.signal('SIGCONT')
-  t.match(await eventually(() => namesIn(store)), ['a'])
-  t.strictSame(await eventually(() => store.log.append(entries('c'))), ['added'])
+  t.match(await eventually(() => listNames(store)), ['a'])
+  t.strictSame(await eventually(() => add(store, 'c')), ['added'])
   await until(async () => (await countSessions(cluster)) <= before)
 }
 
@@ -175,20 +160,20 @@ it('a command that reads gives up a server that is frozen', async (t) => {
 it('a batch gives up at the deadline that it is given', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const holder = await holdHead(t, url)
   // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
-  const first = store.log.append(entries('b'))
+  const first = add(store, 'b')
   const order: string[] = []
   const shares = [0.5, 0.25, 0.1, -0.001]
   const batches = shares.map(async (share) => {
     const leftMs = share * storeLimitMs
-    const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
-    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
+    const answer = store.log.append([entry('late')], { deadlineMs: performance.now() + leftMs })
+    await t.rejects(answer, unavailable('nothing-added'), `${leftMs} ms`)
     order.push(`${share}`)
   })
   first.catch(() => order.push('first'))
-  await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(first, unavailable('nothing-added'))
   await Promise.all(batches)
   t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
   await holder.query('COMMIT')
@@ -198,11 +183,11 @@ it('closing waits for a batch that waits, and no longer', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await holdHead(t, url)
-  const answer = store.log.append(entries('a'))
+  const answer = add(store, 'a')
   answer.catch(() => {})
   const waitedMs = await settledAfter(store.close())
   assertWithin(t, waitedMs, promisedMs, 'closed')
-  await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(answer, unavailable('nothing-added'))
   const server = await sharedServer()
   const name = new URL(url).pathname.slice(1)
   const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
@@ -239,7 +224,7 @@ it('a head that may be ahead of the standbys is read on another session, and the
   await store.log.head()
   const before = await count()
   const broken = relay.breakAt('COMMIT\0', 'after')
-  t.strictSame(await store.log.append(entries('a')), ['added'])
+  t.strictSame(await add(store, 'a'), ['added'])
   await broken
   t.equal((await store.log.head()).position, 1)
   await until(async () => (await count()) <= before)

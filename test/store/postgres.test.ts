@@ -6,11 +6,10 @@ import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
 import { findEngine, sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
-import { collectLines, open, openStore } from '../support/stores.ts'
-import { entries, namesIn } from './logs.ts'
+import { add, collectLines, entry, listNames, open, openStore, unavailable } from '../support/stores.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
-const onePlant = [{ item: '"a"', id: undefined }]
+const onePlant = [entry('a')]
 
 testPostgres('a time-out of the database ends no work on a whole store', async (t) => {
   const url = await postgres.createDatabase(t)
@@ -31,16 +30,16 @@ testPostgres(
   async (t) => {
     const url = await postgres.createDatabase(t)
     const store = await open(t, url)
-    await store.log.append(entries('a'))
+    await add(store, 'a')
     const client = await connect(t, url)
     await client.query('BEGIN; SELECT FROM head FOR UPDATE')
-    const first = store.log.append(entries('b'))
-    const second = store.log.append(entries('late'), { deadlineMs: performance.now() + 600 })
-    const third = store.log.append(entries('c'))
-    await t.rejects(second, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    const first = add(store, 'b')
+    const second = store.log.append([entry('late')], { deadlineMs: performance.now() + 600 })
+    const third = add(store, 'c')
+    await t.rejects(second, unavailable('nothing-added'))
     await client.query('COMMIT')
     t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
-    t.strictSame(await namesIn(store), ['a', 'b', 'c'])
+    t.strictSame(await listNames(store), ['a', 'b', 'c'])
   },
 )
 
@@ -205,7 +204,7 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
 testPostgres('a batch that the server refuses when it is written is known not to be there', async (t) => {
   const { log } = await open(t, await postgres.createDatabase(t))
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
-  await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(impossible, unavailable('nothing-added'))
   t.equal((await log.head()).position, 0)
   t.strictSame(await log.append(onePlant), ['added'])
 })
@@ -219,10 +218,7 @@ testPostgres('a batch is repeated on another session if its own has become read-
 testPostgres('a closed store answers nothing', async (t) => {
   const store = await openStore(await postgres.createDatabase(t))
   const last = store.log.append(onePlant)
-  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {
-    name: 'StoreUnavailable',
-    outcome: 'unread',
-  })
+  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), unavailable('unread'))
   await store.close()
   await cut
   t.strictSame(await last, ['added'], 'a batch that was under way is finished')

@@ -16,16 +16,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import tap, { type Test, test } from 'tap'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory } from '../support/engines.ts'
-import {
-  add,
-  listNames,
-  openFile,
-  openStore,
-  recovered,
-  type SqliteFile,
-  unavailable,
-} from '../support/stores.ts'
+import { add, listNames, openFile, openStore, type SqliteFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { eventually } from './logs.ts'
 import { backUp, move, remove, truncate } from './outside.ts'
 
 /** `mend`: brings the same file back; without it there is a restart. `left`: which of a, b and c are there afterwards. */
@@ -128,7 +121,7 @@ for (const { title, strike, mend, left } of faults)
     t.equal(lines.length, 1, 'the operator is told once')
     mend?.(file)
     if (mend) {
-      await recovered(store)
+      await eventually(() => store.ready())
       t.strictSame(await add(store, 'd'), ['added'])
       await until(() => lines.length > 1)
       t.match(lines[1], { level: 30, msg: 'plants can be added to the database again', failures: 6 })
@@ -196,7 +189,7 @@ test('a file that goes while a batch is at work: the outcome is unknown, not a s
     outcome = await answer
     if (outcome !== 'nothing-added') batches++
     move(`${path}.away`, path)
-    await recovered(store)
+    await eventually(() => store.ready())
   }
   t.equal(outcome, 'unknown')
   t.equal((await listNames(store)).length, 3 + batches * manyPlants.length)

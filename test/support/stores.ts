@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type Logger } from 'pino'
 import type { Test } from 'tap'
 import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
@@ -10,6 +9,7 @@ import * as engines from '../../src/store/engines.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { SqlStore } from '../../src/store/sql/sql.ts'
 import { createDirectory, sqlite } from './engines.ts'
+import { patienceMs } from './until.ts'
 
 /** Each line of the log, parsed. */
 export type LogLine = { level: number; msg: string; [name: string]: unknown }
@@ -51,23 +51,6 @@ export async function listNames({ log }: Store): Promise<string[]> {
 /** What an error must match. */
 export function unavailable(outcome: FailedOutcome) {
   return { name: 'StoreUnavailable', outcome }
-}
-
-const patienceMs = 20_000
-const pauseMs = 20
-
-/** Resolves when the store can be written again; it must get there by itself. */
-export async function recovered(store: Store): Promise<void> {
-  const endMs = performance.now() + patienceMs
-  for (;;) {
-    const fault = await store.ready().then(
-      () => undefined,
-      (error: Error) => error,
-    )
-    if (fault === undefined) return
-    if (performance.now() > endMs) throw fault
-    await delay(pauseMs)
-  }
 }
 
 export type Store = SqlStore
