@@ -7,6 +7,7 @@ import { constants, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { connect } from '../support/postgres.ts'
 import { inherited, spawnProgram } from '../support/processes.ts'
 import { fixture, pipeImport, quickest, readPlants, shareStore, writeInput, written } from './imports.ts'
 
@@ -436,11 +437,7 @@ test('the database is named; a foreign one gets no tables, unless told', async (
   for (const { name, createDatabase } of engines) {
     if (name !== 'PostgreSQL') continue
     const DATABASE_URL = await createDatabase(t)
-    const { default: pg } = await import('pg')
-    const client = new pg.Client(DATABASE_URL)
-    await client.connect()
-    t.teardown(() => client.end())
-    await client.query('CREATE TABLE users (name text)')
+    await (await connect(t, DATABASE_URL)).query('CREATE TABLE users (name text)')
     t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stderr: /users.*--create/ })
     t.match(await runCommand(['import', path, '--create'], { DATABASE_URL }), { code: 0, stdout: /^1 added/ })
   }

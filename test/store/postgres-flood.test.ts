@@ -1,5 +1,4 @@
 // One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
-import pg from 'pg'
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
@@ -53,9 +52,7 @@ testPostgres('a flood of look-ups is cut short, and delays nothing else', async 
   await add(store, 'a')
   await listNames(store)
   await store.sql.select('SELECT 1')
-  const holder = new pg.Client(url)
-  await holder.connect()
-  t.teardown(() => holder.end())
+  const holder = await connect(t, url)
   const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
   const names = ['a']
   let served = 0

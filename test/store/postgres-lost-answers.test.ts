@@ -2,7 +2,7 @@
 // the outcome is unknown.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import pg from 'pg'
+import type pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
@@ -14,6 +14,7 @@ import type { Relay } from './relay.ts'
 const { shortestAttemptMs } = await import('../../src/store/postgres/time-outs.ts')
 const { findEngine } = await import('../support/engines.ts')
 const { add, entry, listNames, open, unavailable } = await import('../support/stores.ts')
+const { connect } = await import('../support/postgres.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -37,10 +38,7 @@ async function start(t: Test): Promise<Relayed> {
   const { relay, url, port } = await startRelay(t, direct)
   const lines = new PassThrough()
   const store = await open(t, url, { logger: pino(lines) })
-  const other = new pg.Client(direct)
-  await other.connect()
-  t.teardown(() => other.end())
-  return { relay, store, other, port, lines }
+  return { relay, store, other: await connect(t, direct), port, lines }
 }
 
 /**

@@ -109,24 +109,6 @@ test('a batch that reaches the thread just before its deadline is refused, and t
   t.strictSame(await listNames(store), ['in time'])
 })
 
-test('each commit attempt has a fresh mark, also after one that failed', async (t) => {
-  const { store } = await openFile(t)
-  const marks: string[] = []
-  for (const name of ['a', 'b']) {
-    await add(store, name)
-    marks.push((await store.log.head()).mark)
-  }
-  await store.sql.execute(
-    "CREATE TRIGGER full BEFORE INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN SELECT raise(ABORT, 'full'); END",
-  )
-  await t.rejects(add(store, 'c', 'bad'), unavailable('nothing-added'))
-  t.equal((await store.log.head()).mark, marks[1])
-  await add(store, 'c')
-  marks.push((await store.log.head()).mark)
-  t.equal(new Set(marks).size, 3)
-  t.strictSame(await listNames(store), ['a', 'b', 'c'])
-})
-
 test('a COMMIT that fails leaves the outcome unknown', async (t) => {
   const { store } = await openFile(t)
   const { execute } = store.sql

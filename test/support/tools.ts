@@ -10,7 +10,6 @@ const packages = {
   cc: 'gcc',
   curl: 'curl',
   etcd: 'etcd-server',
-  fish: 'fish',
   go: 'golang-go',
   haproxy: 'haproxy',
   mke2fs: 'e2fsprogs',
@@ -27,7 +26,6 @@ const packages = {
   strace: 'strace',
   'systemd-analyze': 'systemd',
   unshare: 'util-linux',
-  zsh: 'zsh',
 }
 export type Tool = keyof typeof packages
 
