@@ -1,7 +1,6 @@
 // A cluster of PostgreSQL servers for tests: a primary and its standbys. The test itself is the fail-over manager: it
 // promotes, points the others to the new primary, and puts new servers in the place of lost ones.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts, PostgresServer } from '../support/postgres.ts'
@@ -73,9 +72,7 @@ export class Cluster {
   /** Resolves when all standbys receive what the primary writes. */
   async streaming(): Promise<void> {
     const text = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20))
-      if ((await this.primary.query(text)).length === this.standbys.length) return
-    throw new Error('the standbys do not follow')
+    await until(async () => (await this.primary.query(text)).length === this.standbys.length)
   }
 
   /** Resolves when the standbys have received all that the primary has written so far. */
@@ -84,22 +81,20 @@ export class Cluster {
       "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
     )
     const goal = BigInt(row?.bytes ?? 0)
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
-      const received = await Promise.all(this.standbys.map(receivedPosition))
-      if (received.every((position) => position >= goal)) return
-    }
-    throw new Error('the standbys do not catch up')
+    const received = () => Promise.all(this.standbys.map(receivedPosition))
+    await until(async () => (await received()).every((position) => position >= goal))
   }
 
   /** Resolves to a session of the primary that waits for the standbys; `others`: not one of these. */
   async waitingSession(others: number[] = []): Promise<number> {
     const text = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY query_start"
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
+    let found: number | undefined
+    await until(async () => {
       const rows = await this.primary.query<{ pid: number }>(text)
-      const found = rows.find(({ pid }) => !others.includes(pid))
-      if (found) return found.pid
-    }
-    throw new Error('no session waits for the standbys')
+      found = rows.find(({ pid }) => !others.includes(pid))?.pid
+      return found !== undefined
+    })
+    return Number(found)
   }
 
   destroy(): void {

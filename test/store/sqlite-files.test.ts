@@ -1,22 +1,12 @@
 // The SQLite file is lost under the running service: nothing is acknowledged that the path does not hold, the operator
 // is told once what to do, and the service goes on by itself with the same file, and with another one after a restart.
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import tap, { type Test, test } from 'tap'
+import { type Test, test } from 'tap'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
-import { createDirectory } from '../support/engines.ts'
-import { add, listNames, openFile, openStore, type SqliteFile, unavailable } from '../support/stores.ts'
+import { add, listNames, openFile, type SqliteFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import { backUp, move, remove, truncate } from './outside.ts'
@@ -84,20 +74,11 @@ const faults: Fault[] = [
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`), left: 'abc' },
 ]
 
-const another = makeAnother()
-
-/** The path of a store without plants, which is closed. */
-async function makeAnother(): Promise<string> {
-  const path = join(createDirectory(tap), 'another.db')
-  const store = await openStore(`file:${path}`)
-  await store.close()
-  return path
-}
-
 /** A store with the plants a, b and c, and beside it a backup from before c, and another store. */
 async function openPlanted(t: Test): Promise<SqliteFile> {
   const file = await openFile(t)
-  copyFileSync(await another, `${file.path}.other`)
+  const other = await openFile(t, `${file.path}.other`)
+  await other.store.close()
   await add(file.store, 'a', 'b')
   backUp(file.path, `${file.path}.backup`)
   await add(file.store, 'c')
