@@ -7,7 +7,7 @@ import { type Test, test } from 'tap'
 import { negotiate } from '../../src/plants/codings.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { countReads, openStore } from '../support/stores.ts'
 import { compose, send } from '../support/wire.ts'
 
 const decode: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
@@ -51,15 +51,9 @@ async function start(t: Test, plants: number) {
     JSON.stringify({ name: `山椒 ${n}`, tag: 'x'.repeat(40) }),
   )
   await store.log.append(items.map((item) => ({ item, id: undefined })))
-  const reads = { count: 0 }
-  const read: typeof store.log.read = async (...range) => {
-    reads.count++
-    // Slow enough for other requests to arrive meanwhile.
-    for (let turns = 0; turns < 100; turns++) await new Promise(setImmediate)
-    return store.log.read(...range)
-  }
-  const { url, port } = await startApp(t, '', { store: { ...store, log: { ...store.log, read } } })
-  return { url, port, reads, list: `[${items}]` }
+  const counted = countReads(store)
+  const { url, port } = await startApp(t, '', { store: counted.store })
+  return { url, port, reads: counted.reads, list: `[${items}]` }
 }
 
 /** Requests a list in a coding, without decoding it as fetch does. */

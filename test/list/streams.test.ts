@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { openStore, type Store } from '../support/stores.ts'
+import { countReads, openStore } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
 
 const plants = 60_000
@@ -23,12 +23,7 @@ async function openFilled(t: Test, engine: Engine) {
     }))
     await store.log.append(batch)
   }
-  const reads = { count: 0 }
-  const read: Store['log']['read'] = (...range) => {
-    reads.count++
-    return store.log.read(...range)
-  }
-  return { store: { ...store, log: { ...store.log, read } }, reads }
+  return countReads(store)
 }
 
 /** Requests the whole list and reads only its first bytes. */

@@ -75,6 +75,17 @@ export async function open(t: Test, url: string, options: Partial<OpenOptions> =
   return store
 }
 
+/** The same store, which counts the reads of its log; a read takes some turns of the event loop. */
+export function countReads({ log, ...store }: Store): { store: Store; reads: { count: number } } {
+  const reads = { count: 0 }
+  const read: typeof log.read = async (...range) => {
+    reads.count++
+    for (let turns = 0; turns < 100; turns++) await new Promise(setImmediate)
+    return log.read(...range)
+  }
+  return { store: { ...store, log: { ...log, read } }, reads }
+}
+
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
 export type StoreFault = FailedOutcome | 'broken'
 
