@@ -242,12 +242,3 @@ test('detects a plant that the target stores differently', async (t) => {
   t.strictSame({ code, stdout }, { code: 1, stdout: '' })
   t.match(stderr, /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/)
 })
-
-test('stops if another program adds a plant to the target', async (t) => {
-  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
-  await fill(await open(t, from), plants)
-  const { ended, target } = await beginCopy(t, { from, to })
-  await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
-  t.match(await ended, { code: 1, stderr: /^plant-store: (from plant \d+ on, --to is no copy|the copy was)/ })
-  t.match(await copy(from, to), { code: 1, stderr: /no copy of --from/ })
-})
