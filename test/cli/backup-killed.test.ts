@@ -1,4 +1,4 @@
-// Exports, backups and restores that end at any moment: a file with the final name is whole, others end in .partial.
+// Exports, backups and restores that are stopped at any moment: a file with the final name is complete.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -82,7 +82,7 @@ async function endAll(t: Test, what: Case, signal: NodeJS.Signals, check: (path:
 }
 
 for (const { name, createDatabase } of engines)
-  test(`export from ${name}, ended at any moment`, async (t) => {
+  test(`export from ${name} leaves a complete file or none, whenever it is stopped`, async (t) => {
     const url = await createDatabase(t)
     await fill(await open(t, url), plants)
     const whole = join(createDirectory(t), 'a.ndjson.gz')
@@ -94,7 +94,7 @@ for (const { name, createDatabase } of engines)
     t.match(await verify(url), { plants, faultCount: 0 })
   })
 
-test('backup and restore, ended at any moment', async (t) => {
+test('backup and restore leave a complete file or none, whenever they are stopped', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), plants)
   const backup = join(createDirectory(t), 'b.db')

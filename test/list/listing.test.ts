@@ -18,7 +18,7 @@ async function startWithPlants(t: Test, databaseUrl: string, env: NodeJS.Process
   return running
 }
 
-/** Where the Link header leads, when there is one. */
+/** The target of the Link header, if there is one. */
 function nextOf(headers: Headers): string | undefined {
   const link = headers.get('link')
   return link === null ? undefined : /^<([^>]+)>; rel="next"$/.exec(link)?.[1]
@@ -26,11 +26,11 @@ function nextOf(headers: Headers): string | undefined {
 
 for (const engine of engines) {
   test(`${engine.name}: listing`, async (t) => {
-    /** Whose plants nobody adds to. */
+    /** Nothing is added to its plants. */
     const kept = await startWithPlants(t, await engine.createDatabase(t))
     const { url } = kept
 
-    t.test('without a limit all plants are listed in the order in which they were added', async (t) => {
+    t.test('lists all plants without a limit, in the order of their addition', async (t) => {
       const answer = await request(`${url}/plants`)
       t.equal(answer.text, JSON.stringify(plants))
       t.equal(answer.headers.get('link'), null)
@@ -38,7 +38,7 @@ for (const engine of engines) {
       t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
     })
 
-    t.test('a limit cuts the list, and the Link header says whether there is more', async (t) => {
+    t.test('a limit cuts the list, and a Link header leads to the rest', async (t) => {
       const limits: [text: string, count: number, more: boolean][] = [
         ['0', 0, false],
         ['1', 1, true],
@@ -55,7 +55,7 @@ for (const engine of engines) {
       }
     })
 
-    t.test('following the links gives every plant once, in order, while others are added', async (t) => {
+    t.test('the links lead to every plant once, in order, while others are added', async (t) => {
       const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const pages: Plant[][] = []
       for (let next: string | undefined = '/plants?limit=7'; next; ) {
@@ -71,7 +71,7 @@ for (const engine of engines) {
       t.same(pages.flat(), [...plants, { name: 'late', tag: '' }])
     })
 
-    t.test('a page can be asked for without a limit, or with another', async (t) => {
+    t.test('a cursor works without a limit, or with another one', async (t) => {
       const next = new URL(nextOf((await request(`${url}/plants?limit=20`)).headers) as string, url)
       next.searchParams.delete('limit')
       t.same((await request(next.href)).json(), plants.slice(20))
@@ -91,12 +91,12 @@ for (const engine of engines) {
       assertProblem(t, await request(`${url}/plants`), 404)
     })
 
-    t.test('the ETag names the content: it changes with it, and with the store', async (t) => {
+    t.test('the ETag changes with the content and with the store', async (t) => {
       const one = await startWithPlants(t, await engine.createDatabase(t))
       const etagOf = async (url: string) => (await request(url)).headers.get('etag')
       const all = await etagOf(`${one.url}/plants`)
       const first = await etagOf(`${one.url}/plants?limit=5`)
-      t.match(all, /^W\/"[\x21\x23-\x7e]+"$/, 'the same for all codings, so it is weak')
+      t.match(all, /^W\/"[\x21\x23-\x7e]+"$/, 'weak, since it is the same for all codings')
       t.equal(await etagOf(`${one.url}/plants`), all)
       t.not(first, all)
       t.not(await etagOf(`${one.url}/plants?limit=6`), first)
@@ -106,7 +106,7 @@ for (const engine of engines) {
       t.equal(await etagOf(`${one.url}/plants?limit=5`), first, 'the first plants are still the same')
     })
 
-    t.test('If-None-Match gives 304 when it names the list', async (t) => {
+    t.test('answers 304 if If-None-Match names the list', async (t) => {
       const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const full = await request(`${url}/plants?limit=5`)
       const weak = full.headers.get('etag') as string
@@ -138,7 +138,7 @@ for (const engine of engines) {
         [`"other, ${etag}`, 200],
         [`${etag}; ${etag}`, 200],
         [`${etag}, "with space "`, 200],
-        // Refused at once, though a careless pattern would try every split of the white space.
+        // Refused at once; a careless pattern would try every split of the white space.
         [`${etag}${', \t '.repeat(3500)}x`, 200],
         [`${etag},${' '.repeat(15_000)}x`, 200],
       ]
@@ -154,7 +154,7 @@ for (const engine of engines) {
       t.equal(all.status, 200)
     })
 
-    t.test('the ETag of a page names where it starts, and cursors cannot be made up', async (t) => {
+    t.test('the ETag depends on the first plant, and made-up cursors are refused', async (t) => {
       const { store } = kept
       const next = nextOf((await request(`${url}/plants?limit=5`)).headers) as string
       const cursor = new URL(next, url).searchParams.get('after') as string
@@ -184,7 +184,7 @@ for (const engine of engines) {
       }
     })
 
-    t.test('a 304 is given without reading plants, and an error bears no ETag', async (t) => {
+    t.test('reads no plants for a 304 or HEAD, and errors have no ETag', async (t) => {
       const database = await engine.createDatabase(t)
       const store = await openStore(database)
       const log = { ...store.log, read: () => Promise.reject(new Error('plants were read')) }
@@ -201,7 +201,7 @@ for (const engine of engines) {
 
 const namesOfHead = ['etag', 'link', 'cache-control', 'content-type', 'retry-after', 'www-authenticate']
 
-/** An app with two plants; what is put into `failure` is what its store then does. */
+/** An app with two plants, whose store fails with `failure`. */
 async function startFailing(t: Test) {
   const database = await sqlite.createDatabase(t)
   const store = await openStore(database)
@@ -225,7 +225,7 @@ const requests: [status: number, parts: Parts, failure?: Error][] = [
 ]
 
 // RFC 9110, section 9.3.2
-test('HEAD has the status and the headers that GET has', async (t) => {
+test('HEAD has the status and the headers of GET', async (t) => {
   const { port, failing } = await startFailing(t)
   for (const [status, parts, failure] of requests) {
     if (failure) failing.failure = failure

@@ -1,4 +1,4 @@
-// What a store promises, on every engine, one without SQL included.
+// The contract of a store, on every engine, including one without SQL.
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import tap, { type Test } from 'tap'
@@ -33,7 +33,7 @@ async function readText({ log }: Store, after: number, count: number): Promise<s
   return String(await log.read(Math.min(after, last), last, String(mark))).slice(1, -1)
 }
 
-/** What a log must do, in the plainest words. */
+/** The simplest correct log. */
 class Oracle {
   readonly items: string[] = []
   readonly #known = new Map<number, string>()
@@ -62,7 +62,7 @@ const everyEngine = [...engines, { name: 'memory', createDatabase: async () => `
 
 for (const engine of everyEngine) {
   tap.test(`a log on ${engine.name}`, async (t) => {
-    t.test('changes a note along with its batch, also when nothing is added', async (t) => {
+    t.test('changes a note together with its batch, even if nothing is added', async (t) => {
       const { log, notes } = await openNew(t, engine)
       t.ok(await notes.change({ key: 'far', before: '', value: '0' }))
       await log.append([entry('a', 1)], { note: { key: 'far', before: '0', value: '1' } })
@@ -73,7 +73,7 @@ for (const engine of everyEngine) {
       t.equal((await log.head()).position, 1)
     })
 
-    t.test('adds nothing with a note that another has changed', async (t) => {
+    t.test('adds nothing if another process has changed the note', async (t) => {
       const store = await openNew(t, engine)
       await store.notes.change({ key: 'far', before: '', value: '7' })
       const late = store.log.append([entry('a', 1)], { note: { key: 'far', before: '1', value: '2' } })
@@ -83,7 +83,7 @@ for (const engine of everyEngine) {
       t.equal(await countPlants(store), 1)
     })
 
-    t.test('changes a note from what it was alone, and finds those that begin alike', async (t) => {
+    t.test('changes a note only from its current value, and finds notes by prefix', async (t) => {
       const { notes } = await openNew(t, engine)
       t.notOk(await notes.change({ key: 'a/1', before: 'x', value: '1' }))
       t.ok(await notes.change({ key: 'a/1', before: '', value: '1' }))
@@ -96,7 +96,7 @@ for (const engine of everyEngine) {
       ])
       t.ok(await notes.change({ key: 'a/1', before: '1', value: '' }))
       t.strictSame([...(await notes.read('a/'))], [['a/2', '🌵']])
-      t.ok(await notes.change({ key: 'a/1', before: '', value: '4' }), 'as if there had been none')
+      t.ok(await notes.change({ key: 'a/1', before: '', value: '4' }), 'a removed note counts as absent')
     })
 
     t.test('finds plants by their ids', async (t) => {
@@ -109,7 +109,7 @@ for (const engine of everyEngine) {
       t.equal((await store.find([])).size, 0)
     })
 
-    t.test('keeps tokens: one valid token of a name, each replaced once, revoked once', async (t) => {
+    t.test('stores tokens: one valid token per name, each replaced once and revoked once', async (t) => {
       const { tokens } = await openNew(t, engine)
       const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
       const token = (id: string, createdAt: number, name = 'a'): Token => {
@@ -118,7 +118,7 @@ for (const engine of everyEngine) {
       t.strictSame({ ...(await tokens.count(1)) }, { all: 0, valid: 0 })
       const added = [tokens.add(token('1', 10)), tokens.add(token('2', 10))]
       t.strictSame(await Promise.all(added), [true, false])
-      t.notOk(await tokens.add(token('1', 10, 'b')), 'an id is taken for ever')
+      t.notOk(await tokens.add(token('1', 10, 'b')), 'an id is never reused')
       t.strictSame([await tokens.find('1'), await tokens.find('2')], [token('1', 10), undefined])
       const replaced = [3, 4].map((n) => tokens.replace({ id: '1', expiresAt: 50 }, token(`${n}`, 20), 20))
       t.strictSame((await Promise.all(replaced)).toSorted(), [false, true])
@@ -132,7 +132,10 @@ for (const engine of everyEngine) {
           { expiresAt: null, scopes: ['x', 'y'] },
         ],
       )
-      t.notOk(await tokens.replace({ id: '1', expiresAt: 60 }, token('5', 55), 55), 'what has ended is over')
+      t.notOk(
+        await tokens.replace({ id: '1', expiresAt: 60 }, token('5', 55), 55),
+        'an expired token cannot be replaced',
+      )
       await tokens.touch('1', 30, 0)
       await tokens.touch('1', 40, 29)
       t.match(await tokens.find('1'), { lastUsedAt: 30 })
@@ -143,7 +146,7 @@ for (const engine of everyEngine) {
       t.ok(await tokens.add(token('7', 70)), 'the name is free again')
     })
 
-    t.test('does what the oracle says, batch by batch', async (t) => {
+    t.test('agrees with the oracle, batch by batch', async (t) => {
       tellSeed(t)
       const store = await openNew(t, engine)
       const oracle = new Oracle()
@@ -184,10 +187,10 @@ for (const engine of everyEngine) {
       t.equal(await readText(store, 0, 3), '"0.0","1.1","2.2"')
     })
 
-    t.test('takes 4096 of the longest plants at once', async (t) => {
+    t.test('accepts a batch of 4096 of the longest plants', async (t) => {
       const store = await openNew(t, engine)
       const batch = Array.from({ length: 4096 }, (_, id) => entry(`"${id} ${'x'.repeat(2060)}"`, id))
-      // On a busy machine it may take longer than the store waits: what was added without a word is found again.
+      // On a busy machine the store may give up before the batch is added: a retry finds it.
       const append = async () => new Set(await eventually(() => store.log.append(batch), patienceMs))
       t.match([...(await append())].join(), /^(added|replayed)$/)
       t.strictSame([...(await append())], ['replayed'])
@@ -195,7 +198,7 @@ for (const engine of everyEngine) {
       t.equal(await readText(store, 4095, 1), batch[4095]?.item)
     })
 
-    t.test('appends all of a batch or nothing', async (t) => {
+    t.test('appends a batch as a whole or not at all', async (t) => {
       const store = await openNew(t, engine)
       const impossible = store.log.append([entry('"a"'), entry('"b"', 1.5), entry('"c"')])
       await t.rejects(impossible, unavailable('nothing-added'))
@@ -204,7 +207,7 @@ for (const engine of everyEngine) {
       t.equal(await readText(store, 0, 9), '"d","e"')
     })
 
-    t.test('is seen by two stores on one database at once', async (t) => {
+    t.test('shows both stores on a database what the other one adds', async (t) => {
       const url = await engine.createDatabase(t)
       const stores = [await open(t, url), await open(t, url)] as const
       t.equal(stores[0].id, stores[1].id)
@@ -222,7 +225,7 @@ for (const engine of everyEngine) {
       t.equal(await readText(stores[0], 0, 40), await readText(stores[1], 0, 40))
     })
 
-    t.test('is made once by many stores that open it at once', async (t) => {
+    t.test('is created once by many stores that open it at the same time', async (t) => {
       // Each store on SQLite starts a thread.
       const length = engine.name === 'SQLite' ? 4 : 16
       for (let round = 0; round < starts; round++) {
@@ -235,7 +238,7 @@ for (const engine of everyEngine) {
       }
     })
 
-    t.test('keeps its plants and its name when it is closed and opened', async (t) => {
+    t.test('keeps its plants and its id when it is closed and opened again', async (t) => {
       const url = await engine.createDatabase(t)
       const first = await openStore(url)
       await first.log.append([entry('"a"', 7)])
@@ -247,7 +250,7 @@ for (const engine of everyEngine) {
       t.not((await openNew(t, engine)).id, first.id)
     })
 
-    t.test('reads exactly the range that was asked for, or nothing', async (t) => {
+    t.test('reads exactly the requested range, or nothing', async (t) => {
       const store = await openNew(t, engine)
       await store.log.append([entry('"a"'), entry('"b"')])
       const { mark } = await store.log.head()
@@ -269,7 +272,7 @@ for (const engine of everyEngine) {
         )
     })
 
-    t.test('gives the rows of each commit a mark of their own, the same on every store', async (t) => {
+    t.test('gives the rows of each commit their own mark, the same on every store', async (t) => {
       const url = await engine.createDatabase(t)
       const [one, two] = [await open(t, url), await open(t, url)]
       const empty = await one.log.head([0, 1])
@@ -313,7 +316,7 @@ for (const engine of everyEngine) {
       for (const [part, check] of Object.entries(store.checks)) t.same(await check(), [], part)
     })
 
-    t.test('opened to read, shows what others add, and changes nothing', async (t) => {
+    t.test('opened to read, shows what others add and changes nothing', async (t) => {
       const url = await engine.createDatabase(t)
       const options = { mode: 'read' } as const
       await t.rejects(openStore(url, options), {
@@ -334,7 +337,7 @@ for (const engine of everyEngine) {
       t.equal(await countPlants(store), 2)
     })
 
-    t.test('takes the rows and tokens of another store as they are', async (t) => {
+    t.test('copies rows and tokens of another store unchanged', async (t) => {
       const [from, to] = [await openNew(t, engine), await openNew(t, engine)]
       if (!to.copy) return t.equal(engine.name, 'memory')
       for (const name of ['"a"', '"ñ 🌵"', '"c"']) await from.log.append([entry(name, name.length)])

@@ -1,5 +1,4 @@
-// A connection breaks in the middle of a transaction: it is found again by its mark and done once, or the answer says that
-// the outcome is unknown.
+// A connection breaks during a transaction: the commit is recognized by its mark and made once, or the outcome is unknown.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import type pg from 'pg'
@@ -21,7 +20,7 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
 
 const promisedMs = 5000
-/** As it is on the wire; BEGIN … READ COMMITTED is another. */
+/** As it is on the wire, unlike BEGIN … READ COMMITTED. */
 const commit = 'COMMIT\0'
 
 type Relayed = {
@@ -69,7 +68,7 @@ async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
   return () => other.query('BEGIN; DROP TABLE plants; ALTER TABLE kept RENAME TO plants; COMMIT')
 }
 
-/** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
+/** The tests mostly wait. With more at a time, a busy machine could not open their sessions in time. */
 tap.jobs = 3
 
 function it(title: string, body: (t: Test) => unknown): void {
@@ -77,23 +76,23 @@ function it(title: string, body: (t: Test) => unknown): void {
 }
 
 for (const fault of ['before', 'after'] as const) {
-  it(`a connection that breaks ${fault} the commit`, async (t) => {
+  it(`adds plants once if the connection breaks ${fault} the commit`, async (t) => {
     const { relay, store } = await start(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
     await broken
-    t.strictSame(await listNames(store), ['a', 'b'], 'plants without an id are there once')
+    t.strictSame(await listNames(store), ['a', 'b'], 'plants without an id are added once')
 
     const brokenAgain = relay.breakAt(commit, fault)
     const insert =
       "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
     const unknown = unavailable('unknown')
-    await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement is done once at most')
+    await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement runs at most once')
     await brokenAgain
   })
 }
 
-it('a connection that breaks when the lock is taken', async (t) => {
+it('adds plants once if the connection breaks while it takes the lock', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
@@ -102,7 +101,7 @@ it('a connection that breaks when the lock is taken', async (t) => {
   t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
 
-it('a connection that breaks under a reader', async (t) => {
+it('repeats a read if its connection breaks', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   for (const statement of ['look', 'page']) {
@@ -112,7 +111,7 @@ it('a connection that breaks under a reader', async (t) => {
   }
 })
 
-it('a database that does not come back after the commit', async (t) => {
+it('answers unknown if the database does not return after the commit', async (t) => {
   const { relay, store, port } = await start(t)
   const answer = t.rejects(store.log.append(twoPlants), {
     name: 'StoreUnavailable',
@@ -123,11 +122,11 @@ it('a database that does not come back after the commit', async (t) => {
   relay.close()
   await answer
   await relay.listen(port)
-  t.strictSame(await store.log.append([entry('c', 3)]), ['added'], 'service resumes by itself')
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'], 'the store recovers by itself')
   t.match((await listNames(store)).join(), /^(a,b,)?c$/)
 })
 
-it('a database that is not there', async (t) => {
+it('answers in time if the database is unavailable', async (t) => {
   const { relay, store } = await start(t)
   relay.close()
   const startMs = performance.now()
@@ -145,10 +144,10 @@ it('a database that is not there', async (t) => {
     t.rejects(store.sql.select('SELECT 1'), unread),
     t.rejects(store.ready(), { name: 'StoreUnavailable' }),
   ])
-  assertWithin(t, performance.now() - startMs, promisedMs, 'said also to those who wait for their turn')
+  assertWithin(t, performance.now() - startMs, promisedMs, 'also for those that wait in line')
 })
 
-it('a plant whose time was up before there was a connection is not added later', async (t) => {
+it('does not add a plant whose deadline passed before there was a connection', async (t) => {
   const { relay, store, port } = await start(t)
   relay.close()
   await relay.listen(port)
@@ -160,7 +159,7 @@ it('a plant whose time was up before there was a connection is not added later',
   t.strictSame(await listNames(store), ['c'])
 })
 
-it('finds a commit again that added no plants', async (t) => {
+it('recognizes its commit that added no plants', async (t) => {
   const opened = await start(t)
   const { store } = opened
   await store.log.append([entry('a', 1)])
@@ -171,7 +170,7 @@ it('finds a commit again that added no plants', async (t) => {
   t.strictSame(await store.notes.read('far'), new Map([['far', 'x']]))
 })
 
-it('says that nothing was added when a batch of known plants fails', async (t) => {
+it('answers nothing-added if a batch of known plants fails', async (t) => {
   const { store, relay, port } = await start(t)
   await store.log.append([entry('a', 1)])
   const answer = store.log.append([entry('a', 1)])
@@ -182,7 +181,7 @@ it('says that nothing was added when a batch of known plants fails', async (t) =
   await relay.listen(port)
 })
 
-it('adds a batch to the log that there is now, if it was added to one that is gone', async (t) => {
+it('adds a batch again if the log that it was added to was replaced', async (t) => {
   const opened = await start(t)
   const { store, other } = opened
   await add(store, 'a')
@@ -193,10 +192,10 @@ it('adds a batch to the log that there is now, if it was added to one that is go
     await other.query('INSERT INTO plants VALUES (2, NULL, \'{"name":"x"}\', \'another\', 0)')
   }
   t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
-  t.strictSame(await listNames(store), ['a', 'x', 'b'], 'behind what another has added')
+  t.strictSame(await listNames(store), ['a', 'x', 'b'], 'after the plant that another process added')
 })
 
-it('a batch that was found and not confirmed is unknown if it is not found again', async (t) => {
+it('answers unknown if a commit was found, but not confirmed and then lost', async (t) => {
   const opened = await start(t)
   const { store, relay, other } = opened
   await add(store, 'a')
@@ -207,7 +206,7 @@ it('a batch that was found and not confirmed is unknown if it is not found again
   lost.catch(() => {})
   await confirmed.promise
   relay.freeze()
-  // As on a server that has not got it, and takes nothing.
+  // As on a server without the plant that refuses writes.
   await restore()
   await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
   relay.thaw()
@@ -229,13 +228,13 @@ it('leaves no dead rows behind an open snapshot', async (t) => {
   t.strictSame(rows, [], 'nothing was updated or deleted')
 })
 
-it('a batch waits for a lock that is held for long', async (t) => {
+it('waits for a lock that is held for long', async (t) => {
   const { store, other, lines } = await start(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
   lines.read()
   const answer = store.log.append(twoPlants)
   const [line] = await once(lines, 'data')
-  t.match(String(line), /lock timeout/, 'the wait ends on the server first')
+  t.match(String(line), /lock timeout/, 'the server ends the wait first')
   await other.query('COMMIT')
   t.strictSame(await answer, ['added', 'added'])
 })

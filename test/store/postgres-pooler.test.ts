@@ -1,5 +1,5 @@
-// PgBouncer, the real one, between the service and its server: sessions that are shared are refused before anything is set
-// in them, and sessions of our own are as good as without it.
+// PgBouncer between the service and its server: shared sessions are refused before a setting of them is changed, exclusive
+// sessions work.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { type Test } from 'tap'
@@ -39,7 +39,7 @@ ${settings}
 }
 
 for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'transaction\nmin_pool_size = 3'])
-  tap.test(`pool_mode = ${mode.replace('\n', ', ')} is refused`, { skip }, async (t) => {
+  tap.test(`refuses pool_mode = ${mode.replace('\n', ', ')}`, { skip }, async (t) => {
     const { url, direct } = await startPooler(t, `pool_mode = ${mode}`)
     const told = { message: /uses transaction pooling: set its pool_mode to session, or / }
     await t.rejects(open(t, url), told)
@@ -49,7 +49,7 @@ for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'trans
     t.ok((await store.sql.select(text))[0]?.count, 'the server itself works')
   })
 
-tap.test('pool_mode = session works', { skip }, async (t) => {
+tap.test('accepts pool_mode = session', { skip }, async (t) => {
   const { url } = await startPooler(t, 'pool_mode = session')
   const store = await open(t, url)
   const names = Array.from({ length: 20 }, (_, n) => `${n}`)

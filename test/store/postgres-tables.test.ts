@@ -1,4 +1,4 @@
-// Databases and tables that come from elsewhere: of another application, of another store, or put back from a copy.
+// Databases and tables of another application or another store, and tables that were restored from a copy.
 import { readFileSync } from 'node:fs'
 import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
@@ -14,34 +14,31 @@ const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${t
 /** The tables of a store, as SQL. */
 const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
-testPostgres(
-  'follows tables that are put back from within, and counts how often plants were lost',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const client = await connect(t, url)
-    let lost = 0
-    const store = await open(t, url, { lost: () => lost++ })
-    await add(store, 'a')
-    t.strictSame(await listNames(store), ['a'])
-    const sightings = new Sightings()
-    for (const times of [1, 2]) {
-      await client.query(keep)
-      await add(store, 'lost')
-      await sightings.look(store)
-      await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
-      // Several at one time find it.
-      await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
-      t.strictSame(await listNames(store), ['a'])
-      t.equal(lost, times, 'each once')
-    }
-    t.strictSame(await add(store, 'new'), ['added'])
+testPostgres('follows tables that are restored in place, and counts each loss', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  let lost = 0
+  const store = await open(t, url, { lost: () => lost++ })
+  await add(store, 'a')
+  t.strictSame(await listNames(store), ['a'])
+  const sightings = new Sightings()
+  for (const times of [1, 2]) {
+    await client.query(keep)
+    await add(store, 'lost')
     await sightings.look(store)
-    t.strictSame(await listNames(store), ['a', 'new'])
-    t.strictSame(sightings.faults, [])
-  },
-)
+    await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
+    // Several calls detect it at the same time.
+    await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
+    t.strictSame(await listNames(store), ['a'])
+    t.equal(lost, times, 'each loss once')
+  }
+  t.strictSame(await add(store, 'new'), ['added'])
+  await sightings.look(store)
+  t.strictSame(await listNames(store), ['a', 'new'])
+  t.strictSame(sightings.faults, [])
+})
 
-testPostgres('does not believe a page or a mark of a log that has changed', async (t) => {
+testPostgres('does not read a page of a log that has changed', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await open(t, url)
@@ -62,7 +59,7 @@ testPostgres('does not believe a page or a mark of a log that has changed', asyn
   )
 })
 
-testPostgres('the database of another store is not taken for this one', async (t) => {
+testPostgres('refuses the database of another store', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await open(t, url)
@@ -108,7 +105,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-testPostgres('a database that was made before 1.0.0 is refused, and left as it was', async (t) => {
+testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
@@ -123,7 +120,7 @@ testPostgres('a database that was made before 1.0.0 is refused, and left as it w
   t.strictSame((await client.query(everything)).rows, before)
 })
 
-testPostgres('tables of another application are refused, and nothing is written', async (t) => {
+testPostgres('refuses tables of another application, and writes nothing', async (t) => {
   for (const [title, statements, options = ''] of foreign) {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)

@@ -1,4 +1,4 @@
-// TLS between the service and its server, as URLs of providers ask for it.
+// TLS between the service and its server, as in the URLs of providers.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
@@ -40,7 +40,7 @@ async function start(): Promise<string> {
 const started = skip === false ? start() : undefined
 
 tap.test(
-  "accepts a provider's URL, and prints nothing of the driver in the log",
+  'accepts the URL of a provider, without output of the driver',
   {
     skip,
   },
@@ -55,7 +55,7 @@ tap.test(
   },
 )
 
-tap.test('refuses a password that is not bound to the connection', { skip }, async (t) => {
+tap.test('refuses a login without channel binding', { skip }, async (t) => {
   const url = String(await started)
   const open = (end: string) => openStore(url + end)
   const message = /does not use channel binding: remove channel_binding from the URL/
@@ -68,7 +68,7 @@ tap.test('refuses a password that is not bound to the connection', { skip }, asy
   await t.rejects(openStore(strange), { message: /self-signed/ })
 })
 
-tap.test('sends no password to a server that asks for one that is not bound', async (t) => {
+tap.test('sends no password without channel binding', async (t) => {
   let received = ''
   const server = createServer((socket) => {
     // AuthenticationCleartextPassword, whatever the client sends.
@@ -83,5 +83,5 @@ tap.test('sends no password to a server that asks for one that is not bound', as
   await t.rejects(open('?channel_binding=require'), { message: /does not use channel binding/ })
   t.notMatch(received, /secret/)
   await t.rejects(open(''))
-  t.match(received, /secret/, 'it would be sent otherwise')
+  t.match(received, /secret/, 'otherwise the password is sent')
 })

@@ -1,4 +1,4 @@
-// Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
+// Clients and servers that stop answering: locks end soon after their holder, and every wait ends.
 import type pg from 'pg'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
@@ -16,7 +16,7 @@ const { eventually } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
-/** At the same time, as they mostly wait. */
+/** The tests mostly wait, so several run at a time. */
 tap.jobs = 3
 const promisedMs = 5000
 
@@ -37,7 +37,7 @@ async function holdHead(t: Test, url: string): Promise<pg.Client> {
   return client
 }
 
-it('a replica that vanishes with the lock does not stop the others', async (t) => {
+it('a replica that vanishes while it holds the lock does not block the others', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
   const [vanishing, other] = [await open(t, url), await open(t, direct)]
@@ -46,12 +46,12 @@ it('a replica that vanishes with the lock does not stop the others', async (t) =
   const lost = add(vanishing, 'b')
   await vanished
   const waitedMs = await settledAfter(add(other, 'c').then((outcomes) => t.strictSame(outcomes, ['added'])))
-  assertWithin(t, waitedMs, promisedMs, 'the other goes on')
-  t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
-  t.strictSame((await listNames(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
+  assertWithin(t, waitedMs, promisedMs, 'the other replica continues')
+  t.strictSame(await lost, ['added'], 'a host that returns finishes its batch')
+  t.strictSame((await listNames(other)).toSorted(), ['a', 'b', 'c'], 'each plant is in the log once')
 })
 
-it('a session ends when its client falls silent', async (t) => {
+it('the server ends the session of a silent client', async (t) => {
   const { sql } = await open(t, await postgres.createDatabase(t))
   const rows = await sql.select(
     `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
@@ -64,10 +64,10 @@ it('a session ends when its client falls silent', async (t) => {
   const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
   const detectedS =
     value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
-  assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
+  assertWithin(t, detectedS * 1000, promisedMs, 'the server detects a host without power')
 })
 
-it('a head that another session holds', async (t) => {
+it('refuses additions in time while another session holds the head', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await add(store, 'a')
@@ -80,14 +80,14 @@ it('a head that another session holds', async (t) => {
       return waitedMs
     }),
   )
-  assertWithin(t, Math.max(...times), promisedMs, 'also to those behind')
+  assertWithin(t, Math.max(...times), promisedMs, 'also for those in line')
   t.strictSame(await listNames(store), ['a'], 'readers wait for no lock')
   await holder.query('COMMIT')
   t.strictSame(await add(store, 'd'), ['added'])
   t.strictSame(await listNames(store), ['a', 'd'])
 })
 
-it('a server that is frozen', async (t) => {
+it('answers in time if the server is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   const store = await open(t, url)
   await add(store, 'a')
@@ -103,14 +103,14 @@ it('a server that is frozen', async (t) => {
   ]
   for (const answer of all) answer.catch(() => {})
   const times = await Promise.all(all.map(settledAfter))
-  assertWithin(t, Math.max(...times), promisedMs, 'all are told')
+  assertWithin(t, Math.max(...times), promisedMs, 'every call')
   for (const answer of all)
     await t.rejects(Promise.resolve<unknown>(answer), {
       name: 'StoreUnavailable',
       message: /127\.0\.0\.1|timed out/,
     })
   relay.thaw()
-  t.strictSame(await add(store, 'd'), ['added'], 'service resumes by itself')
+  t.strictSame(await add(store, 'd'), ['added'], 'the store recovers by itself')
 })
 
 /** The sessions of services on the primary. */
@@ -119,7 +119,7 @@ async function countSessions({ primary }: Cluster): Promise<number> {
   return rows.length
 }
 
-it('sessions do not pile up while the standbys do not answer', async (t) => {
+it('opens few sessions while the standbys do not answer', async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const store = await open(t, cluster.url())
   const useAll = () => [add(store, 'a'), store.log.head(), store.sql.select('SELECT 1'), store.ready()]
@@ -138,7 +138,7 @@ it('sessions do not pile up while the standbys do not answer', async (t) => {
   await until(async () => (await countSessions(cluster)) <= before)
 })
 
-it('a command that reads gives up a server that is frozen', async (t) => {
+it('a command that reads gives up on a frozen server', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   relay.freeze()
   const answer = openStore(url, { mode: 'read' })
@@ -149,12 +149,12 @@ it('a command that reads gives up a server that is frozen', async (t) => {
   })
 })
 
-it('a batch gives up at the deadline that it is given', async (t) => {
+it('a batch gives up at its deadline', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await add(store, 'a')
   const holder = await holdHead(t, url)
-  // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
+  // The first batch has the full time limit, the others have less.
   const first = add(store, 'b')
   const order: string[] = []
   const shares = [0.5, 0.25, 0.1, -0.001]
@@ -171,7 +171,7 @@ it('a batch gives up at the deadline that it is given', async (t) => {
   await holder.query('COMMIT')
 })
 
-it('closing waits for a batch that waits, and no longer', async (t) => {
+it('closing waits for a blocked batch, but not for long', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await holdHead(t, url)
@@ -197,7 +197,7 @@ async function operate(url: string) {
   }
 }
 
-it('attempts that fail leave no session open', async (t) => {
+it('failed attempts leave no session open', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   const { query, count } = await operate(url)
@@ -208,7 +208,7 @@ it('attempts that fail leave no session open', async (t) => {
   await until(async () => (await count()) === 0)
 })
 
-it('a head that may be ahead of the standbys is read on another session, and the one before ends', async (t) => {
+it('reads a head that may be ahead of the standbys on a new session, and closes the old one', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
   const store = await open(t, url)

@@ -1,4 +1,4 @@
-// What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
+// PostgreSQL only: refused databases, and the settings of a session.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
@@ -11,7 +11,7 @@ import { add, collectLines, entry, listNames, open, openStore, unavailable } fro
 const { engine: postgres } = findEngine('PostgreSQL')
 const onePlant = [entry('a')]
 
-testPostgres('a time-out of the database ends no work on a whole store', async (t) => {
+testPostgres('ignores the statement time-out of the database for long work', async (t) => {
   const url = await postgres.createDatabase(t)
   await (await open(t, url)).log.append(onePlant)
   const client = await connect(t, url)
@@ -25,25 +25,22 @@ testPostgres('a time-out of the database ends no work on a whole store', async (
   await t.resolves(status)
 })
 
-testPostgres(
-  'a write that came too late does not let the next one into the transaction of the first',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const store = await open(t, url)
-    await add(store, 'a')
-    const client = await connect(t, url)
-    await client.query('BEGIN; SELECT FROM head FOR UPDATE')
-    const first = add(store, 'b')
-    const second = store.log.append([entry('late')], { deadlineMs: performance.now() + 600 })
-    const third = add(store, 'c')
-    await t.rejects(second, unavailable('nothing-added'))
-    await client.query('COMMIT')
-    t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
-    t.strictSame(await listNames(store), ['a', 'b', 'c'])
-  },
-)
+testPostgres('a late write does not break the turn of the next one', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await open(t, url)
+  await add(store, 'a')
+  const client = await connect(t, url)
+  await client.query('BEGIN; SELECT FROM head FOR UPDATE')
+  const first = add(store, 'b')
+  const second = store.log.append([entry('late')], { deadlineMs: performance.now() + 600 })
+  const third = add(store, 'c')
+  await t.rejects(second, unavailable('nothing-added'))
+  await client.query('COMMIT')
+  t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
+})
 
-testPostgres('a database that cannot be used is refused in one line without the password', async (t) => {
+testPostgres('refuses an unusable database in one line without its password', async (t) => {
   const server = await sharedServer()
   const { host } = new URL(server.url())
   await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
@@ -91,20 +88,17 @@ testPostgres('a commit waits for stable storage, whatever the default of the ser
   }
 })
 
-testPostgres(
-  'the server ends a statement that only reads, and never a commit, which waits for its standbys',
-  async (t) => {
-    const { sql } = await open(t, await postgres.createDatabase(t))
-    t.strictSame(
-      { ...(await sql.select('SHOW statement_timeout'))[0] },
-      { statement_timeout: `${attemptMs / 1000}s` },
-    )
-    await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
-    t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
-  },
-)
+testPostgres('sets a time-out for reads, and none for commits', async (t) => {
+  const { sql } = await open(t, await postgres.createDatabase(t))
+  t.strictSame(
+    { ...(await sql.select('SHOW statement_timeout'))[0] },
+    { statement_timeout: `${attemptMs / 1000}s` },
+  )
+  await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
+  t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
+})
 
-testPostgres('settings of a role that would break the service are overridden', async (t) => {
+testPostgres('overrides settings of a role that would break the service', async (t) => {
   const server = await sharedServer()
   const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
   await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
@@ -125,41 +119,35 @@ testPostgres('settings of a role that would break the service are overridden', a
   const kept = (await sql.select('SELECT name, setting, reset_val FROM pg_settings')).filter(
     ({ name, setting, reset_val }) => String(name) in settings && setting === reset_val,
   )
-  t.strictSame(kept, [], 'each has a value of ours')
+  t.strictSame(kept, [], 'every setting is overridden')
 })
 
-testPostgres(
-  'a warning at the start of a session, of another collation version, fails no commit',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const name = new URL(url).pathname.slice(1)
-    const server = await sharedServer()
-    await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
-    const { log } = await open(t, url)
-    t.strictSame(await log.append(onePlant), ['added'])
-  },
-)
+testPostgres('commits despite a warning about the collation version', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const name = new URL(url).pathname.slice(1)
+  const server = await sharedServer()
+  await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
+  const { log } = await open(t, url)
+  t.strictSame(await log.append(onePlant), ['added'])
+})
 
-testPostgres(
-  'settings that can cost acknowledged plants are reported at the start, and in status',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const server = await sharedServer()
-    await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
-    const { logger, lines } = collectLines()
-    const store = await open(t, url, { logger, mode: 'serve' })
-    t.match(lines, [
-      { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
-      { level: 40, msg: /^synchronous_commit is off on the database server/ },
-    ])
-    t.equal(lines.length, 2)
-    t.strictSame((await store.status()).cluster?.unsafe, ['fsync', 'synchronous_commit'])
-    const { stdout } = await runCommand(['status', '--database-url', url])
-    t.match(stdout, /^warning {2}fsync is off on the database server/m)
-  },
-)
+testPostgres('reports unsafe settings of the server at the start and in status', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const server = await sharedServer()
+  await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
+  const { logger, lines } = collectLines()
+  const store = await open(t, url, { logger, mode: 'serve' })
+  t.match(lines, [
+    { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
+    { level: 40, msg: /^synchronous_commit is off on the database server/ },
+  ])
+  t.equal(lines.length, 2)
+  t.strictSame((await store.status()).cluster?.unsafe, ['fsync', 'synchronous_commit'])
+  const { stdout } = await runCommand(['status', '--database-url', url])
+  t.match(stdout, /^warning {2}fsync is off on the database server/m)
+})
 
-testPostgres('the reason why a session ended is logged in plain words', async (t) => {
+testPostgres('logs why a session ended', async (t) => {
   const url = await postgres.createDatabase(t)
   const { logger, find } = collectLines()
   const { sql } = await open(t, url, { logger })
@@ -196,12 +184,12 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
   ]
   for (const [url, fault] of bad) {
     t.match(faultOf(url), fault, url)
-    t.notMatch(faultOf(url), /s3cret/, 'and no password is repeated')
+    t.notMatch(faultOf(url), /s3cret/, 'without a password')
   }
   t.end()
 })
 
-testPostgres('a batch that the server refuses when it is written is known not to be there', async (t) => {
+testPostgres('answers nothing-added if the server refuses to write a batch', async (t) => {
   const { log } = await open(t, await postgres.createDatabase(t))
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
   await t.rejects(impossible, unavailable('nothing-added'))
@@ -209,19 +197,19 @@ testPostgres('a batch that the server refuses when it is written is known not to
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('a batch is repeated on another session if its own has become read-only', async (t) => {
+testPostgres('repeats a batch on another session if its own has become read-only', async (t) => {
   const { log, sql } = await open(t, await postgres.createDatabase(t))
   await sql.execute('SET default_transaction_read_only = on')
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('a closed store answers nothing', async (t) => {
+testPostgres('a closed store refuses every call', async (t) => {
   const store = await openStore(await postgres.createDatabase(t))
   const last = store.log.append(onePlant)
   const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), unavailable('unread'))
   await store.close()
   await cut
-  t.strictSame(await last, ['added'], 'a batch that was under way is finished')
+  t.strictSame(await last, ['added'], 'a batch in progress is finished')
   for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
     await t.rejects(Promise.resolve(late), StoreUnavailable)
 })

@@ -1,4 +1,4 @@
-// What the tables of a log promise, on the engines that speak SQL.
+// The tables of a log, on the engines with SQL.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import tap from 'tap'
@@ -6,7 +6,7 @@ import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { engines, sharedServer } from '../support/engines.ts'
 import { add, listNames, open, openStore } from '../support/stores.ts'
 
-/** The changes of other versions, and everything that a refusal could have changed. */
+/** Makes a store of a newer version, and reads everything that a refusal could change. */
 const others: Record<string, { newer: string; look: (url: string) => Promise<unknown> }> = {
   SQLite: {
     newer: 'PRAGMA user_version = 99',
@@ -27,7 +27,7 @@ const others: Record<string, { newer: string; look: (url: string) => Promise<unk
 
 for (const engine of engines) {
   tap.test(`tables on ${engine.name}`, async (t) => {
-    t.test('refuses to change or remove a plant, in the database itself', async (t) => {
+    t.test('refuse to change or remove a plant', async (t) => {
       const store = await open(t, await engine.createDatabase(t))
       await add(store, 'a', 'b')
       const columns = ['position', 'id', 'item', 'mark', 'checksum']
@@ -43,7 +43,7 @@ for (const engine of engines) {
       t.strictSame(await listNames(store), ['a', 'b'])
     })
 
-    t.test('of newer code are refused and left as they are', async (t) => {
+    t.test('of a newer version are refused and left unchanged', async (t) => {
       const url = await engine.createDatabase(t)
       const store = await openStore(url)
       const other = others[engine.name] as (typeof others)[string]
