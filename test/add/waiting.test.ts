@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
-import { unavailable } from '../support/stores.ts'
+import { entry, unavailable } from '../support/stores.ts'
 
 /** A log whose batches are committed when `commit` is called. */
 function makeLog() {
@@ -18,7 +18,6 @@ function makeLog() {
   return { batches, log: { append, head: unused, read: unused } satisfies PlantLog }
 }
 
-const entry = (name: string) => ({ item: JSON.stringify({ name, tag: '' }), id: undefined })
 const stays = () => ({ deadlineMs: performance.now() + 4500, isGone: () => false })
 const turn = () => new Promise(setImmediate)
 
@@ -37,7 +36,10 @@ test('puts plants that arrive during a commit into the next batch', async (t) =>
   batches[0]?.commit()
   t.equal(await first, 'added')
   while (batches.length < 2) await turn()
-  t.same(batches[1]?.entries, ['b', 'c', 'd'].map(entry))
+  t.same(
+    batches[1]?.entries,
+    ['b', 'c', 'd'].map((name) => entry(name)),
+  )
   t.equal(batches[1]?.deadlineMs, deadlineMs - 1, 'the earliest deadline of its plants')
   batches[1]?.commit(['added', 'replayed', 'conflict'])
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])

@@ -11,11 +11,8 @@ import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { open, type Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { tamper } from './damage.ts'
-import { quickest } from './imports.ts'
+import { fixture, quickest } from './imports.ts'
 
-const fixture: NewPlant[] = JSON.parse(
-  readFileSync(fileURLToPath(new URL('../fixtures/plants.json', import.meta.url)), 'utf8'),
-)
 const odd: NewPlant[] = [
   { name: 'a "b" \\ }', tag: '}', id: 0 },
   { name: ' 山椒 🌿\u2028', tag: '' },

@@ -1,4 +1,4 @@
-// Stores on a SQLite file for tests at the seam: opened, filled, and asked until they are well again.
+// Stores that tests open and fill, stores that fail, and logs of a service.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -11,7 +11,7 @@ import type { SqlStore } from '../../src/store/sql/sql.ts'
 import { createDirectory, sqlite } from './engines.ts'
 import { patienceMs } from './until.ts'
 
-/** Each line of the log, parsed. */
+/** A parsed line of the log of a service. */
 export type LogLine = { level: number; msg: string; [name: string]: unknown }
 export type SqliteFile = { store: Store; path: string; directory: string; lines: LogLine[] }
 
@@ -34,7 +34,7 @@ export function add({ log }: Store, ...names: string[]): Promise<Outcome[]> {
   return log.append(names.map((name) => entry(name)))
 }
 
-/** Adds so many plants that a list of them fills all buffers on its way. Resolves to its length in bytes. */
+/** Adds enough plants for a list that is larger than all buffers. Resolves to its length in bytes. */
 export async function fillLarge({ log }: Store, count = 40_000): Promise<number> {
   const one = { item: JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) }), id: undefined }
   for (let n = 0; n < count; n += 1000) await log.append(Array(1000).fill(one))
@@ -58,8 +58,8 @@ export type Store = SqlStore
 export const silent = pino({ level: 'silent' })
 
 /**
- * Opens the store at a URL of SQLite or PostgreSQL: to write, made if it is missing, and without a log, unless told
- * otherwise.
+ * Opens the store at a URL of SQLite or PostgreSQL. By default it is writable, is created if it is missing, and logs
+ * nothing.
  */
 export async function openStore(
   url: string,
@@ -75,7 +75,7 @@ export async function open(t: Test, url: string, options: Partial<OpenOptions> =
   return store
 }
 
-/** The same store, which counts the reads of its log; a read takes some turns of the event loop. */
+/** Counts the reads of the log of a store. Each read takes some turns of the event loop, so that others can join it. */
 export function countReads({ log, ...store }: Store): { store: Store; reads: { count: number } } {
   const reads = { count: 0 }
   const read: typeof log.read = async (...range) => {
@@ -86,7 +86,7 @@ export function countReads({ log, ...store }: Store): { store: Store; reads: { c
   return { store: { ...store, log: { ...log, read } }, reads }
 }
 
-/** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
+/** `unknown`: plants are added, but the answer is lost. `broken`: an unexpected error. */
 export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
@@ -123,7 +123,7 @@ function makeError(fault: StoreFault): Error {
 export type LogLines = {
   logger: Logger
   lines: LogLine[]
-  /** Resolves to the first line that is as asked, as soon as it is there. */
+  /** Resolves to the first line for which `is` returns true, once it is logged. */
   find(is: (line: LogLine) => boolean): Promise<LogLine>
 }
 
