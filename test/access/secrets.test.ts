@@ -7,10 +7,10 @@ import { type Test, test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
-import { fill, open } from '../support/copies.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
-import { openStore } from '../support/stores.ts'
+import { open, openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const password = 'correct-horse'

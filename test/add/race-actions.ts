@@ -1,4 +1,4 @@
-// What clients and the store do in an explored schedule.
+// The actions of clients and the store in an explored schedule.
 import fc from 'fast-check'
 import type { Entry } from '../../src/store/engine.ts'
 import type { Fault } from '../support/memory-log.ts'
@@ -39,16 +39,16 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
 )
-/** One list of actions for each client. */
+/** The actions of each client. */
 export const scripts = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), {
   minLength: 2,
   maxLength: 6,
 })
 
-/** So many plants are read in two parts, and those of the large kind are streamed. */
+/** Enough plants to be read in two parts; large ones are streamed. */
 const many = (bytes: number) =>
   Array.from({ length: 135 }, (_, n) => ({ item: `"${String(n).padEnd(bytes, '.')}"`, id: undefined }))
-/** What is in the log at first. */
+/** The initial logs. */
 export const beginnings: Entry[][] = [[], many(3), many(2050)]
-/** Which of them; most are short: there the races are. */
+/** The index of an initial log; most are empty, where races are likely. */
 export const beginning = fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2)

@@ -1,5 +1,5 @@
-// Explores schedules with fast-check's scheduler, and tells its parent how many kept every promise, or which did not.
-// A thread of its own: the test runner follows every promise of its own thread, which takes longer than the races.
+// Explores schedules with the scheduler of fast-check, and reports how many kept every promise, or the first that did not.
+// It runs in a thread, because the test runner tracks every JavaScript promise of its own, which takes longer than the races.
 import { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
@@ -14,7 +14,7 @@ import { MemoryLog } from '../support/memory-log.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
 
-/** Far more turns of the event loop than any delay of a batch takes: then nothing happens any more. */
+/** Far more turns of the event loop than any delay of a batch: after that, the schedule is stuck. */
 const mostIdleTurns = 1_000_000
 
 /** One process of the service: both operations without HTTP. */
@@ -54,7 +54,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
 type Replica = ReturnType<typeof startReplica>
 type World = { s: Scheduler; oracle: Oracle; log: MemoryLog }
 
-/** One client of a replica: it does one thing after the other. */
+/** Runs the actions of one client of a replica, one after the other. */
 async function play({ s, oracle, log }: World, replica: Replica, actions: Action[]): Promise<void> {
   const later = (label: string) => s.schedule(Promise.resolve(), label)
 
@@ -96,7 +96,7 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
   }
 }
 
-/** Lets one thing happen after the other, with some turns of the event loop in between, until `work` is done. */
+/** Runs one scheduled step after the other, with some turns of the event loop in between, until `work` is done. */
 async function drive(s: Scheduler, turns: number, work: Promise<unknown>): Promise<void> {
   let done = false
   const end = work.finally(() => {

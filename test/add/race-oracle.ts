@@ -1,4 +1,4 @@
-// Knows what was promised to whom while a schedule is explored.
+// Records what clients were promised while a schedule is explored.
 import type { Entry, Outcome } from '../../src/store/engine.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { Fault, MemoryLog } from '../support/memory-log.ts'
@@ -18,7 +18,7 @@ export type Listing = {
   done: (text?: string) => void
 }
 
-/** What was promised to whom, and every promise that was broken. */
+/** Records every promise to a client, and every broken one. */
 export class Oracle {
   readonly broken: string[] = []
   readonly #log: MemoryLog
@@ -27,7 +27,7 @@ export class Oracle {
   readonly #names = new Map<string, string>()
   readonly #adding: Adding[] = []
   faults = 0
-  /** How often the log was cut. */
+  /** The number of times the log lost plants. */
   cuts = 0
   #named = 0
 
@@ -39,7 +39,7 @@ export class Oracle {
     return `"plant number ${++this.#named}"`
   }
 
-  /** Plants of one id are equal or different. */
+  /** Makes plants with the same id equal or different. */
   nextVariant(): number {
     return ++this.#named % 2
   }
@@ -83,7 +83,7 @@ export class Oracle {
     }
   }
 
-  /** What a list that is asked for now has to hold. */
+  /** The plants that a list requested now must contain. */
   promised(): Entry[] {
     return [...this.#acknowledged]
   }
@@ -109,7 +109,7 @@ export class Oracle {
         this.object('a list lacks what was acknowledged')
   }
 
-  /** Once all is quiet: who was told what, and what is in the log. */
+  /** At the end, compares the answers of all clients with the log. */
   checkEnd(): void {
     for (const { entry, told, gone } of this.#adding) {
       const times = this.#log.entries.filter((one) => one === entry).length

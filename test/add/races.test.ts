@@ -7,7 +7,7 @@ import { isFull, tellSeed } from '../support/full.ts'
 
 const schedules = isFull ? 10_000 : 2000
 
-test(`in ${schedules} schedules every promise is kept`, { timeout: 120_000 }, async (t) => {
+test(`keeps every promise in ${schedules} schedules`, { timeout: 120_000 }, async (t) => {
   tellSeed(t)
   const explorer = new Worker(new URL('./race-explorer.ts', import.meta.url), {
     workerData: schedules,

@@ -1,10 +1,10 @@
-// Group commit: who shares a batch, who is left out of it, and what a queue that is full answers. It knows nothing of HTTP.
+// Group commit, without HTTP: which plants share a batch, which are left out, and the bounded queue.
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
-import { unavailable } from '../support/stores.ts'
+import { entry, unavailable } from '../support/stores.ts'
 
 /** A log whose batches are committed when `commit` is called. */
 function makeLog() {
@@ -18,11 +18,10 @@ function makeLog() {
   return { batches, log: { append, head: unused, read: unused } satisfies PlantLog }
 }
 
-const entry = (name: string) => ({ item: JSON.stringify({ name, tag: '' }), id: undefined })
 const stays = () => ({ deadlineMs: performance.now() + 4500, isGone: () => false })
 const turn = () => new Promise(setImmediate)
 
-test('plants that arrive during a commit form the next batch', async (t) => {
+test('puts plants that arrive during a commit into the next batch', async (t) => {
   const { batches, log } = makeLog()
   const commits = new GroupCommit(log)
   const first = commits.append(entry('a'), stays())
@@ -37,13 +36,16 @@ test('plants that arrive during a commit form the next batch', async (t) => {
   batches[0]?.commit()
   t.equal(await first, 'added')
   while (batches.length < 2) await turn()
-  t.same(batches[1]?.entries, ['b', 'c', 'd'].map(entry))
+  t.same(
+    batches[1]?.entries,
+    ['b', 'c', 'd'].map((name) => entry(name)),
+  )
   t.equal(batches[1]?.deadlineMs, deadlineMs - 1, 'the earliest deadline of its plants')
   batches[1]?.commit(['added', 'replayed', 'conflict'])
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])
 })
 
-test('clients that were just answered join the next batch', async (t) => {
+test('waits for clients that were just answered to join the next batch', async (t) => {
   const sizes: number[] = []
   const append: PlantLog['append'] = async (entries) => {
     sizes.push(entries.length)
@@ -60,11 +62,11 @@ test('clients that were just answered join the next batch', async (t) => {
   const first = write('a')
   while (sizes.length === 0) await turn()
   await Promise.all([first, ...['b', 'c', 'd'].map(write)])
-  // Without a wait the first alone and the others would take turns, which is ten batches.
+  // Without the wait, the first client and the others would alternate, which makes ten batches.
   t.ok(sizes.length <= 8, `batches of ${sizes}`)
 })
 
-test('a client that has left, or is nearly late, is not added', async (t) => {
+test('does not add plants of clients that have left or are nearly late', async (t) => {
   const { batches, log } = makeLog()
   const commits = new GroupCommit(log)
   const gone = commits.append(entry('gone'), { ...stays(), isGone: () => true })
@@ -81,7 +83,7 @@ test('a client that has left, or is nearly late, is not added', async (t) => {
   t.equal(await added, 'added')
 })
 
-test('beyond 4096 plants in the line one is refused as overloaded', async (t) => {
+test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
   const { batches, log } = makeLog()
   const commits = new GroupCommit(log)
   const all = Array.from({ length: 4096 }, (_, n) => commits.append(entry(`${n}`), stays()))
@@ -91,7 +93,7 @@ test('beyond 4096 plants in the line one is refused as overloaded', async (t) =>
   t.equal((await Promise.all(all)).length, 4096)
 })
 
-test('a wrong number of outcomes is an unknown outcome for the whole batch', async (t) => {
+test('answers unknown to a batch with a wrong number of outcomes', async (t) => {
   const { batches, log } = makeLog()
   const commits = new GroupCommit(log)
   const both = [commits.append(entry('a'), stays()), commits.append(entry('b'), stays())]
@@ -102,7 +104,7 @@ test('a wrong number of outcomes is an unknown outcome for the whole batch', asy
 
 const folder = new URL('../../src/plants/', import.meta.url)
 
-test('src/plants imports nothing of Fastify, of node:http or of what serves requests', async (t) => {
+test('src/plants imports nothing of Fastify, node:http or the modules that serve requests', async (t) => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.ts'))
   t.ok(files.length > 0)
   for (const name of files) {

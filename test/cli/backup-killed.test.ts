@@ -1,4 +1,4 @@
-// Exports, backups and restores that end at any moment: a file with the final name is whole, others end in .partial.
+// Exports, backups and restores that are stopped at any moment: a file with the final name is complete.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,9 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { runCommand, spawnCli } from '../support/commands.ts'
-import { fill, open } from '../support/copies.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds } from '../support/full.ts'
+import { open } from '../support/stores.ts'
 
 const rounds = countRounds(8, 3)
 const together = 3
@@ -81,7 +82,7 @@ async function endAll(t: Test, what: Case, signal: NodeJS.Signals, check: (path:
 }
 
 for (const { name, createDatabase } of engines)
-  test(`export from ${name}, ended at any moment`, async (t) => {
+  test(`export from ${name} leaves a complete file or none, whenever it is stopped`, async (t) => {
     const url = await createDatabase(t)
     await fill(await open(t, url), plants)
     const whole = join(createDirectory(t), 'a.ndjson.gz')
@@ -93,7 +94,7 @@ for (const { name, createDatabase } of engines)
     t.match(await verify(url), { plants, faultCount: 0 })
   })
 
-test('backup and restore, ended at any moment', async (t) => {
+test('backup and restore leave a complete file or none, whenever they are stopped', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), plants)
   const backup = join(createDirectory(t), 'b.db')

@@ -1,4 +1,4 @@
-// backup and restore: what is restored is the store as it was at one moment, whole and verified.
+// backup and restore: a restored store is complete, verified, and as it was at one moment.
 import fs, {
   existsSync,
   mkdirSync,
@@ -19,9 +19,9 @@ import { startProgress } from '../../src/cli/long-work.ts'
 import { copyVerified } from '../../src/commands/backup.ts'
 import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
+import { fill, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import type { Store } from '../support/stores.ts'
+import { open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 
 /** A store with plants, and the path of its file. */
@@ -40,7 +40,7 @@ async function verify(path: string) {
   return JSON.parse((await runCommand(['verify', '--json'], { DATABASE_URL: `file:${path}` })).stdout)
 }
 
-test('a backup beside a service that writes is the log as it was at one moment, and is restored', async (t) => {
+test('backs up the log of one moment while a service writes, and restores it', async (t) => {
   const { store, url, path } = await make(t, 20_000)
   const appender = await startAppender(t, path)
   let over = false
@@ -59,8 +59,8 @@ test('a backup beside a service that writes is the log as it was at one moment, 
   const { plants, checksum } = await verify(backup)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
   t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
-  t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
-  t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
+  t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'a single file')
+  t.equal(statSync(backup).mode & 0o777, 0o600, 'readable only by its user')
 
   const put = await run(['restore', backup, '--quiet'], `file:${restored}`)
   const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
@@ -69,7 +69,7 @@ test('a backup beside a service that writes is the log as it was at one moment, 
   const again = await open(t, `file:${restored}`)
   t.equal(await sumLog(again), checksum)
   t.equal(again.id, store.id)
-  t.strictSame(await again.tokens.all(), await store.tokens.all(), 'with its tokens')
+  t.strictSame(await again.tokens.all(), await store.tokens.all(), 'including its tokens')
 
   const name = `{"name":"b","tag":""}`
   await again.log.append([{ item: name, id: undefined }])
@@ -77,11 +77,11 @@ test('a backup beside a service that writes is the log as it was at one moment, 
     await store.log.head([plants, plants + 1]),
     await again.log.head([plants, plants + 1]),
   ]
-  t.equal(one.markOf(plants), other.markOf(plants), 'what both hold has one name')
-  t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'what was added after the backup has another')
+  t.equal(one.markOf(plants), other.markOf(plants), 'the common part has the same name')
+  t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'plants added after the backup have another name')
 })
 
-test('a backup is on stable storage before it has its name, and then its name is', async (t) => {
+test('syncs a backup before it gets its name, and its directory afterwards', async (t) => {
   const { path } = await make(t, 10)
   const backup = join(createDirectory(t), 'b.db')
   const synced: { isFile: boolean; isNamed: boolean }[] = []
@@ -105,7 +105,7 @@ test('a backup is on stable storage before it has its name, and then its name is
   ])
 })
 
-test('a backup replaces no existing file without --force, and leaves nothing behind when it fails', async (t) => {
+test('backup replaces an existing file only with --force, and leaves nothing when it fails', async (t) => {
   const { url } = await make(t, 50)
   const directory = createDirectory(t)
   const backup = join(directory, 'b.db')
@@ -157,7 +157,7 @@ test('--force replaces neither the database that is read nor one with a log besi
   t.equal((await store.log.head()).position, 10)
 })
 
-test('a backup goes through a pipe, and is restored from one', async (t) => {
+test('backs up into a pipe, and restores from one', async (t) => {
   const { store, url, path } = await make(t, 500)
   const sum = await sumLog(store)
   const directory = createDirectory(t)
@@ -167,7 +167,7 @@ test('a backup goes through a pipe, and is restored from one', async (t) => {
     stderr: `backed up 500 plants; verified, SHA-256 ${sum}\n`,
   })
   const beside = readdirSync(dirname(path)).filter((name) => name.includes('partial'))
-  t.strictSame(beside, [], 'nothing is left')
+  t.strictSame(beside, [], 'leaves nothing behind')
   const restore = (name: string) => {
     const DATABASE_URL = `file:${join(directory, name)}`
     return runShell(t, `cat '${backup}' | plant-store restore - --quiet`, { DATABASE_URL })
@@ -187,10 +187,10 @@ test('a backup goes through a pipe, and is restored from one', async (t) => {
     writeFileSync(backup, part)
     t.match(await restore('b/plants.db'), { code: 1, stdout: '', stderr: reason })
   }
-  t.strictSame(readdirSync(join(directory, 'b')), [], 'nothing is left')
+  t.strictSame(readdirSync(join(directory, 'b')), [], 'leaves nothing behind')
 })
 
-test('restore replaces no existing file, and makes none of what is no backup', async (t) => {
+test('restore replaces no existing file, and refuses what is not a backup', async (t) => {
   const { url } = await make(t, 5)
   const backup = join(createDirectory(t), 'b.db')
   await run(['backup', backup], url)

@@ -1,11 +1,11 @@
-// Does to a store what no service does: changes rows behind the back of the triggers, and bytes in a file.
+// Damages a store: changes rows without the triggers, and bytes in its file.
 import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 
 const pageBytes = 4096
 
-/** Runs statements that the log forbids; whoever does that can also take its guards off. */
+/** Runs statements that the triggers of the log refuse, without these triggers. */
 export async function tamper(url: string, statements: string): Promise<void> {
   if (url.startsWith('file:')) {
     const db = new DatabaseSync(new URL(url), { defensive: false })
@@ -22,7 +22,7 @@ export async function tamper(url: string, statements: string): Promise<void> {
   await client.end()
 }
 
-/** Changes one bit of the first byte of a text, in the only place where a file holds it. */
+/** Flips one bit in the first byte of a text, which the file must contain once. */
 export function flipBit(path: string, text: string, bit = 1): void {
   const bytes = readFileSync(path)
   const at = bytes.indexOf(text)
@@ -36,12 +36,12 @@ export function overwritePage(path: string, page: number): void {
   writeFileSync(path, readFileSync(path).fill(0, (page - 1) * pageBytes, page * pageBytes))
 }
 
-/** The page in which a file holds a text first. */
+/** Finds the first page of a file that contains a text. */
 export function findPage(path: string, text: string): number {
   return Math.floor(readFileSync(path).indexOf(text) / pageBytes) + 1
 }
 
-/** Cuts off the last of a file's bytes. */
+/** Cuts off the last bytes of a file. */
 export function truncate(path: string, bytes: number): void {
   truncateSync(path, statSync(path).size - bytes)
 }

@@ -1,4 +1,4 @@
-// export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
+// export: writes every plant as it is stored, in the order of the log.
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,16 +6,13 @@ import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { NewPlant } from '../../schemas/plant.ts'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
-import { fill, open } from '../support/copies.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import type { Store } from '../support/stores.ts'
+import { open, type Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { tamper } from './damage.ts'
-import { quickest } from './imports.ts'
+import { fixture, quickest } from './imports.ts'
 
-const fixture: NewPlant[] = JSON.parse(
-  readFileSync(fileURLToPath(new URL('../fixtures/plants.json', import.meta.url)), 'utf8'),
-)
 const odd: NewPlant[] = [
   { name: 'a "b" \\ }', tag: '}', id: 0 },
   { name: ' 山椒 🌿\u2028', tag: '' },
@@ -39,7 +36,7 @@ async function readExport(t: Test, url: string, name: string, ...more: string[])
 }
 
 for (const { name, createDatabase } of engines) {
-  test(`${name}: what is exported, in any form and coding, is what was added`, async (t) => {
+  test(`${name}: exports what was added, in each format and coding`, async (t) => {
     const url = await createDatabase(t)
     const plants = [...fixture, ...odd]
     await add(await open(t, url), plants)
@@ -59,13 +56,13 @@ for (const { name, createDatabase } of engines) {
     const csv = 'name,tag,id\n"a ""b"" \\ }",},0\n 山椒 🌿\u2028,,\n"a,b;c",\ufeff=1+1 ,9007199254740991\n'
     t.equal((await readExport(t, url, 'odd.CSV', ...after)).toString(), csv)
     const marked = await readExport(t, url, 'odd.csv.gz', ...after, '--bom')
-    t.equal(gunzipSync(marked).toString(), `\ufeff${csv}`, 'a spreadsheet reads it as UTF-8')
+    t.equal(gunzipSync(marked).toString(), `\ufeff${csv}`, 'spreadsheets read it as UTF-8')
     const bare = odd.map(({ name, tag }) => ({ name, tag }))
     t.strictSame(JSON.parse((await readExport(t, url, 'bare.json', ...after, '--no-id')).toString()), bare)
     t.match((await readExport(t, url, 'bare.csv', ...after, '--no-id')).toString(), /^name,tag\n"a ""b"/)
   })
 
-  test(`${name}: an export holds the log up to one head, while plants are added`, async (t) => {
+  test(`${name}: exports the log up to one head while plants are added`, async (t) => {
     const url = await createDatabase(t)
     const store = await open(t, url)
     await fill(store, 6000)
@@ -78,11 +75,11 @@ for (const { name, createDatabase } of engines) {
     t.ok(head < (await store.log.head()).position, 'plants were added meanwhile')
     t.equal(stdout.split('\n').length - 1, head)
     const after = (await readExport(t, url, 'b.ndjson', '--after', String(head))).toString()
-    t.equal(stdout + after, (await readExport(t, url, 'c.ndjson')).toString(), 'the rest is what is new')
+    t.equal(stdout + after, (await readExport(t, url, 'c.ndjson')).toString(), 'the rest has the new plants')
   })
 }
 
-test('an empty store has an empty export, in each form', async (t) => {
+test('exports an empty store in each format', async (t) => {
   const url = await quickest.createDatabase(t)
   await open(t, url)
   t.equal((await readExport(t, url, 'a.ndjson')).toString(), '')
@@ -95,7 +92,7 @@ const damages = {
   'an altered plant': `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 1500`,
 }
 for (const [title, statement] of Object.entries(damages))
-  test(`a log with ${title} is not exported, and nothing is left behind`, async (t) => {
+  test(`does not export a log with ${title}, and leaves no file`, async (t) => {
     const url = await quickest.createDatabase(t)
     await fill(await open(t, url), 2000)
     await tamper(url, statement)
@@ -107,25 +104,7 @@ for (const [title, statement] of Object.entries(damages))
     t.strictSame(readdirSync(dirname(path)), [])
   })
 
-for (const from of engines)
-  for (const to of engines.filter((to) => to !== from || engines.length === 1))
-    test(`export | import | export, from ${from.name} into ${to.name}: the same bytes`, async (t) => {
-      const [source, target] = [await from.createDatabase(t), await to.createDatabase(t)]
-      const store = await open(t, source)
-      await add(store, [...fixture, ...odd])
-      await fill(store, 4100)
-      // A form is written and read in the same way for each engine.
-      const names = ['a.ndjson', ...(from === sqlite ? ['a.json', 'a.csv.gz', 'a.json.zst'] : [])]
-      for (const name of names) {
-        const into = name === 'a.ndjson' ? target : await to.createDatabase(t)
-        const path = await exportTo(t, source, name)
-        t.match(await runCommand(['import', path, '--quiet'], { DATABASE_URL: into }), { code: 0 }, name)
-        const [before, after] = [source, into].map((url) => readExport(t, url, 'all.json'))
-        t.ok((await after)?.equals((await before) as Buffer), name)
-      }
-    })
-
-test('an existing file is replaced only with --force, and nothing else ever is', async (t) => {
+test('replaces an existing file only with --force, and nothing but regular files', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), 3)
   const directory = createDirectory(t)
@@ -151,7 +130,7 @@ test('an existing file is replaced only with --force, and nothing else ever is',
   t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'c'])
 })
 
-test('the command exports to stdout or a file, and reports the end of the log', async (t) => {
+test('exports to stdout or a file, and reports the end of the log', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), 50)
   const run = (...args: string[]) => runCommand(['export', ...args], { DATABASE_URL: url })
@@ -180,13 +159,13 @@ test('the command exports to stdout or a file, and reports the end of the log', 
     [[join(dirname(path), 'plants.csv.bz2')], 2, /unknown ending \.bz2/],
   ]
   for (const [args, code, stderr] of bad) t.match(await run(...args), { code, stdout: '', stderr }, `${args}`)
-  t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'nothing was made')
+  t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'creates nothing')
   const good = [['plants.xml', '--format', 'csv'], ['plants', '--after', '50'], ['plants.gz']]
   for (const [name = '', ...options] of good)
     t.match(await run(join(dirname(path), name), ...options), { code: 0 }, name)
 })
 
-test('no progress is among the plants, on a terminal and in a file that takes both streams', async (t) => {
+test('prints no progress between the plants, on a terminal or in a file with both streams', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const store = await open(t, DATABASE_URL)
   for (let n = 0; n < 10; n++) await fill(store, 20_000)
@@ -203,7 +182,7 @@ test('no progress is among the plants, on a terminal and in a file that takes bo
       TERM: 'xterm',
     })
   t.notMatch((await onTerminal('export')).stdout, ' % · ')
-  t.match((await onTerminal(`export ${file}.csv`)).stdout, ' % · ', 'into a file there is one')
+  t.match((await onTerminal(`export ${file}.csv`)).stdout, ' % · ', 'an export to a file shows progress')
 })
 
 function throws(work: () => unknown): boolean {

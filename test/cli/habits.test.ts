@@ -1,17 +1,18 @@
-// What every command keeps to: a reader that goes away, a disk that is full, a fault that nobody foresaw.
+// All commands: a closed pipe, a full disk, an unexpected error.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
-import { addToken, fill, open } from '../support/copies.ts'
+import { addToken, fill } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 
 /** Runs a line of bash in an empty directory; `stdout` ends with the exit code of the first part of a pipe. */
 const shell = (t: Test, line: string, DATABASE_URL: string) =>
   runShell(t, `${line}; echo "\${PIPESTATUS[0]}"`, { DATABASE_URL }, createDirectory(t))
 
-/** A store with so many plants and tokens that a list of either fills every buffer on its way. It is only read. */
+/** A store whose lists of plants and tokens are larger than every buffer. The tests only read it. */
 let fullStore: string
 before(async () => {
   fullStore = await sqlite.createDatabase(tap)
@@ -24,7 +25,7 @@ before(async () => {
   await store.sql.execute(`INSERT INTO tokens VALUES ${rows}`)
 })
 
-test('a reader that goes away ends a command quietly with 0', async (t) => {
+test('a command ends quietly with 0 when its reader closes the pipe', async (t) => {
   const lines = [
     'token list | head -1 >head',
     'export --quiet | head -1 >head',
@@ -39,7 +40,7 @@ test('a reader that goes away ends a command quietly with 0', async (t) => {
 
 const noFullDisk = existsSync('/dev/full') ? false : 'there is no /dev/full'
 
-test('stdout on a full disk is reported in one line, with exit code 1', { skip: noFullDisk }, async (t) => {
+test('reports stdout on a full disk in one line, with exit code 1', { skip: noFullDisk }, async (t) => {
   for (const command of ['token list', 'export --quiet']) {
     const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, fullStore)
     t.equal(stdout, '1\n')
@@ -47,7 +48,7 @@ test('stdout on a full disk is reported in one line, with exit code 1', { skip: 
   }
 })
 
-test('a token that cannot be printed is revoked again', { skip: noFullDisk }, async (t) => {
+test('revokes a token that cannot be printed', { skip: noFullDisk }, async (t) => {
   const url = await sqlite.createDatabase(t)
   await addToken(await open(t, url), 'b')
   for (const command of ['token create --name a --json', 'token rotate b']) {
@@ -63,11 +64,11 @@ test('a token that cannot be printed is revoked again', { skip: noFullDisk }, as
   t.match(
     await runCommand(['token', 'rotate', 'b'], { DATABASE_URL: url }),
     { code: 0 },
-    'and again it works',
+    'rotates after the failure',
   )
 })
 
-test('a message names a file that cannot be written as it was given', async (t) => {
+test('names a file that cannot be written as the user did', async (t) => {
   const folder = createDirectory(t)
   const backup = join(folder, 'b.db')
   await runCommand(['backup', backup], { DATABASE_URL: fullStore })
@@ -102,7 +103,7 @@ const brokenChecksums = `
   zlib.crc32 = () => { throw new TypeError('unforeseen') }
   syncBuiltinESMExports()`
 
-test('a fault that nobody foresaw ends a command with a stack to report, and with 1', async (t) => {
+test('an unexpected error ends a command with its stack and exit code 1', async (t) => {
   const { ended } = spawnCli(t, ['verify'], { ...preload(brokenChecksums), DATABASE_URL: fullStore })
   const stderr = /^plant-store: TypeError: unforeseen\n {4}at /
   t.match(await ended, { code: 1, stdout: '', stderr })

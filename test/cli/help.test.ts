@@ -1,4 +1,4 @@
-// Help: what it says, how soon it comes, and what is refused with a hint.
+// Help, and the hints for arguments that are refused.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -13,7 +13,7 @@ function listWords(command: Command, words: string[] = []): string[][] {
   return [words, ...command.commands.flatMap((child) => listWords(child, [...words, child.name()]))]
 }
 
-test('every command has a help of at most 80 columns, with each of its options', async (t) => {
+test('every command has a help text of at most 80 columns', async (t) => {
   const program = await buildProgram()
   for (const words of listWords(program)) {
     const { code, stdout, stderr } = await runCommand([...words, '--help'])
@@ -26,7 +26,7 @@ test('every command has a help of at most 80 columns, with each of its options',
   t.match(stdout, /DATABASE_URL[\s\S]*Exit codes/)
 })
 
-test('the version is that of the package', async (t) => {
+test('--version prints the version of the package', async (t) => {
   t.same(await runCommand(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
@@ -34,7 +34,6 @@ const usage: [args: string, hint: RegExp][] = [
   ['', /Usage: plant-store/],
   ['srve', /unknown command 'srve'[\s\S]*Did you mean serve/],
   ['help nothing', /Usage/],
-  ['completion', /unknown command/],
   ['--nothing', /unknown option '--nothing'[\s\S]*--help/],
   ['serve --prot 1', /unknown option '--prot'[\s\S]*--help/],
   ['serve --acess-tokens=secret', /unknown option '--acess-tokens=\*\*\*'/],
@@ -53,15 +52,22 @@ const usage: [args: string, hint: RegExp][] = [
     /future date/,
   ]),
   ['token revoke', /missing required argument 'token'/],
+  ['import', /missing required argument 'file'/],
+  ['import - --map colour=x', /^error: .*--map/],
+  ['import - --map colour', /^error: .*--map/],
+  ['import - --map name=x --map name=y', /^error: .*--map/],
+  ['import - --delimiter ;;', /^error: .*--delimiter/],
+  ['import - --delimiter "', /^error: .*--delimiter/],
+  [`import - --quote '`, /^error: .*--quote/],
 ]
 
-test('arguments that are not understood are refused with a hint, and exit code 2', async (t) => {
+test('refuses invalid arguments with a hint and exit code 2', async (t) => {
   for (const [line, hint] of usage) {
     const directory = createDirectory(t)
     const args = line === '' ? [] : line.split(' ')
     const { code, stdout, stderr } = await runCommand(args, {}, directory)
     t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: hint }, line)
     t.notMatch(stderr, /node:|\n {4}at |=secret/)
-    t.notOk(existsSync(join(directory, 'data')), 'nothing was made')
+    t.notOk(existsSync(join(directory, 'data')), 'creates nothing')
   }
 })

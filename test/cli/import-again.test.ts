@@ -1,4 +1,4 @@
-// import: an input that comes again, because it has grown, was interrupted, or was changed. Each plant is there once.
+// import: an input that is imported again after it has grown, was interrupted or was changed. Each plant is added once.
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,8 +9,9 @@ import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
 import { spawnProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { open, pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
+import { pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
 
 const start = (t: Test, args: string[], DATABASE_URL: string) => spawnCli(t, args, { DATABASE_URL })
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
@@ -19,7 +20,7 @@ const nothingNew = (plants: string) => [`input: ${plants} already imported`, 'in
 const [a, b, c] = ['a', 'b', 'c'].map((name) => line(name)) as [string, string, string]
 const [x, y, z] = ['a', 'b', 'c'].map((name) => line(name, { tag: 'x' })) as [string, string, string]
 
-test('an input that has grown adds what is new, and the same input nothing, in each format', async (t) => {
+test('adds only what is new in an input that has grown, in each format', async (t) => {
   const growing: [before: string, after: string][] = [
     [a + b, a + b + c],
     [x + y.trimEnd(), x + y + z],
@@ -30,7 +31,7 @@ test('an input that has grown adds what is new, and the same input nothing, in e
   ]
   for (const engine of engines) {
     const { next } = await shareStore(t, await engine.createDatabase(t))
-    // The formats are read in the same way for each engine.
+    // All engines read formats in the same way.
     for (const [before, after] of growing.slice(0, engine === quickest ? undefined : 1)) {
       const path = writeInput(t, before)
       const ends = [await next(path, '--again')]
@@ -50,7 +51,7 @@ test('an input that has grown adds what is new, and the same input nothing, in e
   }
 })
 
-test('an input is recognized from another path, a pipe, or compressed; --again adds all of it', async (t) => {
+test('recognizes an input from another path, from a pipe or compressed; --again adds all of it', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { next } = await shareStore(t, url)
   const path = writeInput(t, a + b)
@@ -62,13 +63,13 @@ test('an input is recognized from another path, a pipe, or compressed; --again a
     stderr: 'stdin: 2 plants already imported\nstdin: nothing is new\n',
   })
   t.strictSame(named((await next(writeInput(t, a + b + c))).plants), ['c'])
-  // No import is forgotten when another one continues it.
+  // Continuing an import does not forget it.
   t.strictSame((await next(path)).said, nothingNew('2 plants'))
   t.strictSame(named((await next(path, '--again')).plants), ['a', 'b'])
   t.strictSame((await next(writeInput(t, a + b + c))).said, nothingNew('3 plants'))
 })
 
-test('with ids, plants that exist are counted, whatever the input', async (t) => {
+test('counts plants that exist with the same id', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const lines = [line('a', { id: 1 }), line('b', { id: 2 })]
   t.match(await next(writeInput(t, lines.join(''))), { code: 0, counts: { added: 2, replayed: 0 } })
@@ -78,7 +79,7 @@ test('with ids, plants that exist are counted, whatever the input', async (t) =>
   })
 })
 
-test('a file that was changed where it was imported is refused, and nothing of it is added', async (t) => {
+test('refuses a file that was changed in the imported part, and adds nothing', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const long = Array.from({ length: 9000 }, (_, n) => line(`plant ${n}`)).join('')
   const flip = (text: string, at: number) =>
@@ -100,14 +101,14 @@ test('a file that was changed where it was imported is refused, and nothing of i
     t.match(refused.said, [
       /^plant-store: input no longer starts with what was imported on 20\S+Z: import only the new records/,
     ])
-    // From elsewhere it is another input.
+    // From another path it is another input.
     t.ok((await next(writeInput(t, after))).plants.length > 0, title)
     t.ok((await next(path, '--again')).plants.length > 0, title)
     t.equal((await next(path)).said.at(-1), 'input: nothing is new', title)
   }
 })
 
-test('what was skipped as invalid at the end of an input is added once it is whole', async (t) => {
+test('adds a skipped record at the end of an input once it is complete', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const path = writeInput(t, `${a}{"name":"b","ta`)
   t.match(await next(path), { code: 1, plants: [] })
@@ -118,7 +119,7 @@ test('what was skipped as invalid at the end of an input is added once it is who
   t.strictSame(named(whole.plants), ['b', 'c'])
 })
 
-test('a fault behind what was imported before adds nothing', async (t) => {
+test('adds nothing if there is a fault after the imported part', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const path = writeInput(t, a)
   await next(path)
@@ -128,13 +129,13 @@ test('a fault behind what was imported before adds nothing', async (t) => {
     plants: [],
     said: [/line 3: name is required/, /nothing was added: 1 of 3 records/],
   })
-  // All invalid records are in the file, whatever was added before.
+  // The file has all invalid records.
   const rejects = join(createDirectory(t), 'rejects')
   t.match(await next(path, '--skip-invalid', '--rejects', rejects), { code: 1, plants: [{ name: 'b' }] })
   t.equal(readFileSync(rejects, 'utf8'), '{}\n')
 })
 
-/** So many plants for each kill, as some are added until it takes effect. */
+/** The number of plants for each kill, since some are added until it takes effect. */
 const plantsPerRound = 4000
 const rounds = countRounds(20, 2)
 const names = Array.from({ length: (rounds + 1) * plantsPerRound }, (_, n) => `plant ${n}`)
@@ -142,14 +143,13 @@ const ndjson = names.map((name) => line(name)).join('')
 
 for (const { name, createDatabase } of engines)
   for (const again of isFull || engines.length === 1 ? [false, true] : [name !== 'SQLite'])
-    test(`${name}: an import that is killed again and again has added every plant once${again ? ', with --again' : ''}`, async (t) => {
+    test(`${name}: adds every plant once although it is killed again and again${again ? ', with --again' : ''}`, async (t) => {
       tellSeed(t)
       const random = makeRandom()
       const url = await createDatabase(t)
       const path = writeInput(t, ndjson)
       const command = ['import', path, '--quiet', ...(again ? ['--again'] : [])]
-      const store = await open(url)
-      t.teardown(() => store.close())
+      const store = await open(t, url)
       const before = again ? names.slice(0, 3) : []
       if (again) t.equal((await pipeImport(t, url, before.map((one) => line(one)).join(''))).code, 0)
       let kills = 0
@@ -176,14 +176,13 @@ for (const { name, createDatabase } of engines)
     })
 
 for (const { name, createDatabase } of engines)
-  test(`${name}: of two imports of one input at a time one is refused, and each plant is there once`, async (t) => {
+  test(`${name}: refuses one of two simultaneous imports of an input, and adds each plant once`, async (t) => {
     for (const isLater of [false, true]) {
       const url = await createDatabase(t)
-      const store = await open(url)
-      t.teardown(() => store.close())
+      const store = await open(t, url)
       const path = writeInput(t, ndjson)
       const first = start(t, ['import', path, '--quiet'], url)
-      // Both have looked at the progress before the first batch, or the first is adding.
+      // Both read the progress before the first batch, or the first one is adding already.
       if (isLater) await until(async () => (await store.log.head()).position > 0)
       const second = pipeImport(t, url, ndjson, '--quiet')
       const ends = await Promise.all([first.ended, second])
@@ -195,10 +194,9 @@ for (const { name, createDatabase } of engines)
     }
   })
 
-test('an interrupted import says how to continue, and the same command does', async (t) => {
+test('prints how to continue when it is interrupted, and the same command continues', async (t) => {
   const url = await sqlite.createDatabase(t)
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   const path = writeInput(t, ndjson)
   const { child, ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)
@@ -213,7 +211,7 @@ test('an interrupted import says how to continue, and the same command does', as
   t.strictSame(named(await readPlants(url)), names)
 })
 
-test('a database that a killed import has made, but not filled, is filled by the same command', async (t) => {
+test('imports into the empty database of a killed import', async (t) => {
   for (const journal of [undefined, 'wal']) {
     const database = join(createDirectory(t), 'plants.db')
     writeFileSync(database, '')
@@ -228,11 +226,11 @@ test('a database that a killed import has made, but not filled, is filled by the
   }
 })
 
-test('a full disk ends the import with one line; with room again the same command continues', async (t) => {
+test('stops with one line on a full disk, and continues when there is room', async (t) => {
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${directory}/plants.db`
   const path = writeInput(t, ndjson)
-  // 1 MiB for each file: SQLite is told that it may grow no further. Without the tests' instruments, which write, too.
+  // At most 1 MiB for each file. Without the instruments of tap, which write as well.
   const limit = ['-i', `DATABASE_URL=${DATABASE_URL}`, 'sh', '-c', 'ulimit -f 1024; exec "$0" "$@"']
   const { code, stderr } = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', path])
     .ended
@@ -243,10 +241,9 @@ test('a full disk ends the import with one line; with room again the same comman
   t.strictSame(named(await readPlants(DATABASE_URL)), names)
 })
 
-test('a file that changes while it is imported ends the import', async (t) => {
+test('stops if the file changes during the import', async (t) => {
   const url = await sqlite.createDatabase(t)
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   const path = writeInput(t, ndjson)
   const { ended } = start(t, ['import', path, '--quiet'], url)
   await until(async () => (await store.log.head()).position > 0)

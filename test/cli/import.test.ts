@@ -1,16 +1,15 @@
-// import: what each input comes to. All of an input is checked before anything of it is added.
+// import: which inputs are added, and which are refused. An input is checked as a whole before anything is added.
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { constants, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { connect } from '../support/postgres.ts'
 import { inherited, spawnProgram } from '../support/processes.ts'
 import { fixture, pipeImport, quickest, readPlants, shareStore, writeInput, written } from './imports.ts'
 
-const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const good = '{"name":"a","tag":""}\n'
 const long = 'x'.repeat(2 ** 21)
 const bytes = (...parts: (string | number[] | Buffer)[]) =>
@@ -25,9 +24,9 @@ const utf16 = (text: string) => Buffer.from(text, 'utf16le')
 const a = [{ name: 'a', tag: '' }]
 const any = '--ignore-unknown'
 
-/** Inputs without a fault, the plants that are added, as NAME/TAG/ID, and options. */
+/** Valid inputs, the plants they add, as NAME/TAG/ID, and options. */
 const sound: [input: string, plants: string[], ...options: string[]][] = [
-  // CSV (RFC 4180), with its lines ended in different ways.
+  // CSV (RFC 4180), with different line ends.
   ['id,tag,name\n7,"a, ""b""",Fern\n8,x,Moss\n\n"",y,Oak\n', ['Fern/a, "b"/7', 'Moss/x/8', 'Oak/y']],
   ['name,tag\r\na,1\nb,2\r\nc,3', ['a/1', 'b/2', 'c/3']],
   ['name,tag,notes\na,,"x\n\ny, z"\nb,,\n', ['a/', 'b/'], any],
@@ -37,7 +36,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],
-  // TAB and |: quotation marks in the text, and a remark that begins with one, five rows before one that ends with one.
+  // TAB and |: quotation marks in the text; a cell that begins with one, five rows before a cell that ends with one.
   [
     'name\ttag\nFern\t9 "x 7\nMoss\tthe "wet" form\nOak\t"a ""b"""\n',
     ['Fern/9 "x 7', 'Moss/the "wet" form', 'Oak/a "b"'],
@@ -77,7 +76,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['name,tag\n', []],
 ]
 
-test('it reads what people have', async (t) => {
+test('reads the inputs that people have', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   for (const [input, plants, ...options] of sound) {
     const { code, said, plants: added } = await next(writeInput(t, input), '--again', ...options)
@@ -94,7 +93,7 @@ const gzipped = gzipSync(good.repeat(9999))
 const zstd = zstdCompressSync(good.repeat(9999), { params: { [constants.ZSTD_c_checksumFlag]: 1 } })
 const not1252 = /^input: line 2: is not UTF-8; .* iconv -f windows-1252 -t utf-8 FILE$/
 
-/** Inputs that are refused as a whole, with one sentence. */
+/** Inputs that are refused as a whole, and the reason. */
 const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] = [
   ['', /^input: is empty$/],
   [' \n\n', /^input: is empty$/],
@@ -140,17 +139,23 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['\n\nname,tag,name\na,b,c\n', /^input: line 3: duplicate column "name"$/],
 ]
 
-test('an input of another form is refused in one sentence, and makes no database', async (t) => {
+test('refuses an input that it cannot read in one sentence, and creates no database', async (t) => {
   const directory = createDirectory(t)
+  const DATABASE_URL = `file:${directory}/plants.db`
   for (const [input, reason, ...options] of refused) {
     const path = writeInput(t, input)
-    const DATABASE_URL = `file:${directory}/plants.db`
     const ran = await runCommand(['import', path, '--skip-invalid', ...options], { DATABASE_URL })
     t.match(ran, { code: 1, stdout: '' }, String(reason))
     t.match(ran.stderr, /^plant-store: [^\n]+\n$/)
     t.match(ran.stderr.replaceAll(path, 'input').slice('plant-store: '.length, -1), reason)
     t.strictSame(readdirSync(directory), [])
   }
+  for (const [path, stderr] of [
+    [directory, /^plant-store: \S+: EISDIR[^\n]+\n$/],
+    [join(directory, 'missing'), /^plant-store: \S+missing: ENOENT[^\n]+\n$/],
+  ] as const)
+    t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stdout: '', stderr })
+  t.strictSame(readdirSync(directory), [])
 })
 
 const [open, again, joined] = [
@@ -160,7 +165,7 @@ const [open, again, joined] = [
 ]
 const taken = 'id is the id of a plant that already exists with a different name or tag'
 
-/** Records with a fault, by line, and what --rejects gets. Where that is undefined, it gets the whole input. */
+/** Inputs with faults by line, and the file of rejects (undefined: the whole input). */
 const faulty: [
   input: string,
   faults: Record<number, RegExp | string>,
@@ -188,7 +193,7 @@ const faulty: [
   ],
   ['name,tag\n"a\nb",\n', { 2: /^name must not contain control characters/ }],
   ['name,tag\na\rb,1\n', { 2: /^name must not contain control characters/ }],
-  // A quoted cell that does not end, at its line; alone, behind one that ends, and in a long input.
+  // An open quoted cell: alone, after a closed one, and in a long input.
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
   [`name,tag\n"b,\n${`${'c'.repeat(200)},\n`.repeat(6000)}`, { 2: open }, 'name,tag\n"b,\n'],
@@ -204,7 +209,7 @@ const faulty: [
   ['[{"name":"b","tag":"","id":1}]', { 1: taken }, '[\n{"name":"b","tag":"","id":1}\n]\n'],
 ]
 
-test('a record with a fault is reported with its line, and nothing is added', async (t) => {
+test('reports each invalid record with its line, and adds nothing', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   await next(writeInput(t, '{"name":"a","tag":"","id":1}\n'))
   for (const [input, faults, rejected = input, ...options] of faulty) {
@@ -227,9 +232,9 @@ const codings: Record<string, (text: string) => Buffer> = {
   plain: (text) => Buffer.from(text),
   gzip: (text) => gzipSync(text),
   'gzip in two members': (text) => Buffer.concat([gzipSync(text.slice(0, 999)), gzipSync(text.slice(999))]),
-  'gzip that is padded': (text) => Buffer.concat([gzipSync(text), Buffer.alloc(200_000)]),
+  'gzip with padding': (text) => Buffer.concat([gzipSync(text), Buffer.alloc(200_000)]),
   zstd: (text) => zstdCompressSync(text),
-  'zstd behind a frame to be skipped': (text) =>
+  'zstd after a skippable frame': (text) =>
     Buffer.concat([Buffer.from('5a2a4d180400000000000000', 'hex'), zstdCompressSync(text)]),
   'zstd in two frames': (text) =>
     Buffer.concat([zstdCompressSync(text.slice(0, 999)), zstdCompressSync(text.slice(999))]),
@@ -237,9 +242,9 @@ const codings: Record<string, (text: string) => Buffer> = {
 }
 
 for (const engine of engines)
-  test(`${engine.name}: the plants of the fixture are imported from every format in every coding`, async (t) => {
+  test(`${engine.name}: imports every format in every coding`, async (t) => {
     const { next } = await shareStore(t, await engine.createDatabase(t))
-    // A coding is read in the same way for each engine and each format.
+    // All engines and formats read codings in the same way.
     for (const [format, write] of Object.entries(written))
       for (const [coding, encode] of Object.entries(codings)) {
         if (coding !== 'plain' && (engine !== sqlite || format !== 'csv')) continue
@@ -249,29 +254,7 @@ for (const engine of engines)
       }
   })
 
-const columns = ['--map', 'name=common_name', '--map', 'tag=family']
-
-test('of the USDA list, rows without a common name are rejected, and all have a scientific one', async (t) => {
-  const { next } = await shareStore(t, await quickest.createDatabase(t))
-  const rejects = join(createDirectory(t), 'rejects.csv')
-  const refused = await next(usda, ...columns)
-  t.match(refused, { code: 1, plants: [], counts: { valid: 4960, added: 0, rejected: 40 } })
-  t.equal(refused.said.length, 41)
-  const named = await next(usda, ...columns, '--skip-invalid', '--rejects', rejects)
-  t.match(named, { code: 1, counts: { added: 4960, rejected: 40 } })
-  const reasons = named.counts.reasons as { line: number }[]
-  t.strictSame(reasons[0], { line: 21, reason: 'name must have at least 1 character' })
-  const rows = gunzipSync(readFileSync(usda)).toString().split('\n')
-  t.equal(
-    readFileSync(rejects, 'utf8'),
-    `${[1, ...reasons.map(({ line }) => line)].map((line) => rows[line - 1]).join('\n')}\n`,
-  )
-  const { plants } = await next(usda, '--map', 'name=scientific_name', '--map', 'tag=family', '--again')
-  t.equal(plants.length, 5000)
-  t.strictSame(plants[0], { name: 'Bacidia lobarica Printzen & Tønsberg', tag: 'Bacidiaceae' })
-})
-
-test('mended rejects are an ordinary input, in the form of the first', async (t) => {
+test('imports corrected rejects, which have the form of the input', async (t) => {
   const inputs: [input: string, rejects: string][] = [
     ['sep=;\nname;tag;id;;\na;;1\nb;;1\n"";c;;;\n', 'sep=;\nname;tag;id;;\nb;;1\n"";c;;;\n'],
     ['name,tag,id\r\na,,1\r\nb,,1\r\n"",c,', 'name,tag,id\r\nb,,1\r\n"",c,'],
@@ -296,9 +279,9 @@ test('mended rejects are an ordinary input, in the form of the first', async (t)
   }
 })
 
-test('with --rejects - stdout has the invalid records, and stderr the counts', async (t) => {
+test('writes the invalid records of a compressed input to stdout with --rejects -, and the counts to stderr', async (t) => {
   const rows = ['7,"b ""c"", d",x', '"8",,y', '9,"",\u00e9 '].map((row) => `${row}\r\n`)
-  const path = writeInput(t, `id,"name",tag\r\n7,a,\n${rows.join('\n\r\n')}`)
+  const path = writeInput(t, gzipSync(`id,"name",tag\r\n7,a,\n${rows.join('\n\r\n')}`))
   const args = ['import', path, '--skip-invalid', '--rejects', '-', '--json']
   const ran = await runCommand(args, { DATABASE_URL: await sqlite.createDatabase(t) })
   t.equal(ran.stdout, `id,"name",tag\r\n${rows.join('')}`)
@@ -310,7 +293,7 @@ test('with --rejects - stdout has the invalid records, and stderr the counts', a
   })
 })
 
-test('a file of rejects must be new', async (t) => {
+test('refuses an existing file for rejects', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const path = writeInput(t, `{}\n${good}`)
   for (const [file, reason] of [
@@ -322,20 +305,7 @@ test('a file of rejects must be new', async (t) => {
   t.equal(readFileSync(path, 'utf8'), `{}\n${good}`)
 })
 
-test('an input that cannot be read is reported in one line, and makes no database', async (t) => {
-  const directory = createDirectory(t)
-  const cases: [path: string, reason: RegExp][] = [
-    [directory, /^plant-store: \S+: EISDIR[^\n]+\n$/],
-    [join(directory, 'missing'), /^plant-store: \S+missing: ENOENT[^\n]+\n$/],
-  ]
-  for (const [path, stderr] of cases) {
-    const ran = await runCommand(['import', path], { DATABASE_URL: `file:${directory}/plants.db` })
-    t.match(ran, { code: 1, stdout: '', stderr })
-  }
-  t.strictSame(readdirSync(directory), [])
-})
-
-test('a dry run reports all, compares ids with the store if there is one, and makes none', async (t) => {
+test('a dry run reports everything, compares ids with an existing store, and creates none', async (t) => {
   const dryRun = (path: string, DATABASE_URL: string, ...args: string[]) =>
     runCommand(['import', path, '--dry-run', ...args], { DATABASE_URL })
   for (const { createDatabase } of engines) {
@@ -352,19 +322,11 @@ test('a dry run reports all, compares ids with the store if there is one, and ma
     })
   }
   const directory = createDirectory(t)
-  const ran = await dryRun(
-    usda,
-    `file:${directory}/no/plants.db`,
-    '--map',
-    'name=symbol',
-    '--map',
-    'tag=family',
-  )
-  t.match(ran, { code: 0 })
+  t.match(await dryRun(writeInput(t, good), `file:${directory}/no/plants.db`), { code: 0 })
   t.strictSame(readdirSync(directory), [])
 })
 
-test('a pipe is imported like a file, and its copy goes', async (t) => {
+test('imports a pipe like a file, and removes its temporary copy', async (t) => {
   const [url, TMPDIR] = [await sqlite.createDatabase(t), createDirectory(t)]
   const run = (input: string, ...args: string[]) =>
     spawnCli(t, ['import', '-', ...args], { DATABASE_URL: url, TMPDIR }, { input }).ended
@@ -379,7 +341,7 @@ test('a pipe is imported like a file, and its copy goes', async (t) => {
   })
   t.strictSame(await readPlants(url), a)
   t.strictSame(readdirSync(TMPDIR), [])
-  // 16 KiB for each file. Without the tests' instruments, which write, too.
+  // 16 KiB for each file. Without the instruments of tap, which write as well.
   const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
   const input = good.repeat(4000)
   const full = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', '-'], { input }).ended
@@ -389,20 +351,7 @@ test('a pipe is imported like a file, and its copy goes', async (t) => {
   })
 })
 
-test('options that are not understood end with 2', async (t) => {
-  for (const args of [
-    [],
-    ['-', '--map', 'colour=x'],
-    ['-', '--map', 'colour'],
-    ['-', '--map', 'name=x', '--map', 'name=y'],
-    ['-', '--delimiter', '"'],
-    ['-', '--quote', "'"],
-    ['-', '--resume'],
-  ])
-    t.match(await runCommand(['import', ...args]), { code: 2, stderr: /^error: / }, args.join(' '))
-})
-
-test('on a terminal ten reasons are shown', async (t) => {
+test('shows ten reasons on a terminal', async (t) => {
   const path = writeInput(t, '{}\n'.repeat(12))
   const script = `stty cols 200; '${process.execPath}' '${cli}' import '${path}' --dry-run`
   const { stdout: shown } = spawnSync('script', ['-qec', script, '/dev/null'], {
@@ -412,7 +361,7 @@ test('on a terminal ten reasons are shown', async (t) => {
   t.equal(shown.match(/: line \d+: /g)?.length, 10)
 })
 
-test('an endless line takes little memory, also one that was a kilobyte compressed', async (t) => {
+test('reads an endless line in little memory, even if it was compressed to a kilobyte', async (t) => {
   const hugeBytes = 3 * 2 ** 26
   const huge = writeInput(t, good)
   truncateSync(huge, hugeBytes)
@@ -430,7 +379,7 @@ test('an endless line takes little memory, also one that was a kilobyte compress
   }
 })
 
-test('characters of several bytes are whole wherever the input is cut into pieces', async (t) => {
+test('keeps characters whole that are split between two reads', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const tree = '山🌴'.repeat(40)
   for (const spaces of ['', ' ', '  ', '   ']) {
@@ -442,7 +391,7 @@ test('characters of several bytes are whole wherever the input is cut into piece
   }
 })
 
-test('the database is named; a foreign one gets no tables, unless told', async (t) => {
+test('names the database, and creates tables next to others only with --create', async (t) => {
   const database = join(createDirectory(t), 'plants.db')
   const path = writeInput(t, good)
   const made = await runCommand(['import', path], { DATABASE_URL: `file:${database}` })
@@ -450,11 +399,7 @@ test('the database is named; a foreign one gets no tables, unless told', async (
   for (const { name, createDatabase } of engines) {
     if (name !== 'PostgreSQL') continue
     const DATABASE_URL = await createDatabase(t)
-    const { default: pg } = await import('pg')
-    const client = new pg.Client(DATABASE_URL)
-    await client.connect()
-    t.teardown(() => client.end())
-    await client.query('CREATE TABLE users (name text)')
+    await (await connect(t, DATABASE_URL)).query('CREATE TABLE users (name text)')
     t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stderr: /users.*--create/ })
     t.match(await runCommand(['import', path, '--create'], { DATABASE_URL }), { code: 0, stdout: /^1 added/ })
   }

@@ -1,13 +1,12 @@
-// Inputs to import, imports in this process, and what the log holds after them.
+// Inputs for import, and the plants in the log after it.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, type Engine, engines } from '../support/engines.ts'
-import { openStore, type Store } from '../support/stores.ts'
+import { open, openStore, type Store } from '../support/stores.ts'
 
-/** The engine on which a command ends soonest: PostgreSQL, as it needs no thread. For what is the same on all. */
+/** The engine with the fastest commands, for tests of what is the same on all: PostgreSQL, as it needs no thread. */
 export const quickest = engines.at(-1) as Engine
 
 export type Plant = { name: string; tag: string; id?: number }
@@ -27,15 +26,11 @@ function cell(text: string): string {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Writes a file that goes when the test ends. Its name is `input`. */
+/** Writes a file named `input`, which is removed when the test ends. */
 export function writeInput(t: Test, bytes: string | Buffer): string {
   const path = join(createDirectory(t), 'input')
   writeFileSync(path, bytes)
   return path
-}
-
-export function open(url: string): Promise<Store> {
-  return openStore(url, { logger: pino({ level: 'silent' }) })
 }
 
 /** All plants in the log after a position, in its order; `id` where there is one. */
@@ -47,13 +42,13 @@ export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
   }))
 }
 
-/** The same of the database at a URL. */
+/** All plants of the database at a URL. */
 export async function readPlants(url: string): Promise<Plant[]> {
-  const store = await open(url)
+  const store = await openStore(url)
   return plantsIn(store).finally(() => store.close())
 }
 
-/** What an import came to: its counts, and its lines on stderr with `input` for the path. */
+/** The result of an import: its counts, and its lines on stderr with `input` for the path. */
 export type Imported = {
   code: number | null
   counts: Record<string, unknown>
@@ -61,10 +56,9 @@ export type Imported = {
   plants: Plant[]
 }
 
-/** A store for many imports, one after the other: `next` runs one with options, and reads what it has added. */
+/** A store for many imports, one after the other: `next` runs an import, and reads the plants that it added. */
 export async function shareStore(t: Test, url: string) {
-  const store = await open(url)
-  t.teardown(() => store.close())
+  const store = await open(t, url)
   let head = 0
   return {
     store,
@@ -78,7 +72,7 @@ export async function shareStore(t: Test, url: string) {
   }
 }
 
-/** Runs `plant-store import -` with this on its stdin. */
+/** Runs `plant-store import -` with this input. */
 export function pipeImport(t: Test, url: string, input: string, ...args: string[]) {
   return spawnCli(t, ['import', '-', ...args], { DATABASE_URL: url }, { input }).ended
 }

@@ -1,14 +1,14 @@
-// A signal ends each command within a second, whatever it waits for, and nothing half-written stays.
+// A signal ends each command within a second, and no partial file remains.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli } from '../support/commands.ts'
-import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { inherited, preload, spawnProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000
@@ -22,7 +22,7 @@ async function stop(t: Test, child: ChildProcess, signal: NodeJS.Signals): Promi
   assertWithin(t, performance.now() - startMs, promisedMs)
 }
 
-/** A store with so many plants that nothing is done with them in a moment. All that use it only read. */
+/** A store with enough plants to make every command slow. The tests only read it. */
 const plants = 300_000
 const large = sqlite.createDatabase(tap)
 before(async () => {
@@ -40,7 +40,7 @@ function start(t: Test, command: string, DATABASE_URL: string, options?: string)
   return { child, said: () => output().stderr }
 }
 
-test('an export and a backup stop, and leave no file', async (t) => {
+test('export and backup stop at a signal, and leave no file', async (t) => {
   const url = await large
   for (const [signal, command, message] of [
     ['SIGINT', 'export --format csv', 'interrupted: the export is incomplete. Run it again'],
@@ -56,7 +56,7 @@ test('an export and a backup stop, and leave no file', async (t) => {
   }
 })
 
-/** A query of the check that never ends, in SQLite's own code, where no signal is heard. */
+/** Makes a query of the check endless, inside SQLite, where no signal is handled. */
 const endlessQuery = `
   import { writeSync } from 'node:fs'
   import { DatabaseSync } from 'node:sqlite'
@@ -70,7 +70,7 @@ const endlessQuery = `
     return prepare.call(this, text)
   }`
 
-test('a check stops within a long query, and so does that of a backup, which leaves no file', async (t) => {
+test('verify and backup stop during a long query, and leave no file', async (t) => {
   const url = await sqlite.createDatabase(t)
   await open(t, url)
   const directory = createDirectory(t)
@@ -90,7 +90,7 @@ test('a check stops within a long query, and so does that of a backup, which lea
   }
 })
 
-test('work that does not end by itself is ended, and further signals change nothing', async (t) => {
+test('ends work that ignores the first signal; further signals change nothing', async (t) => {
   const script = `
     import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
     await doLongWork({ advice: 'stopped' }, async (_, signal) => {

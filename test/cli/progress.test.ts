@@ -1,4 +1,4 @@
-// What a long command shows of its progress, and where.
+// The progress of long commands.
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
 import { startProgress } from '../../src/cli/long-work.ts'
@@ -26,24 +26,24 @@ const steps: Step[] = [
   [6, 6000, 10_000],
 ]
 
-test('off a terminal progress is a line every five seconds', async (t) => {
+test('prints a line every five seconds without a terminal', async (t) => {
   t.equal(show({}, steps), '50 % · 5,000 of 10,000 plants · 1,000 plants/s\n')
-  t.equal(show({}, steps.slice(0, 3)), '', 'what is short shows none')
+  t.equal(show({}, steps.slice(0, 3)), '', 'none for short work')
   t.equal(show({}, [[5, 5000, undefined]]), '5,000 plants · 1,000 plants/s\n')
   t.equal(show({}, [[5, 0, 0, 'page']]), '0 % · 0 of 0 pages · 0 pages/s\n')
 })
 
-test('on a terminal progress is a line that fits it and is removed', async (t) => {
+test('shows a line on a terminal that fits its width, and removes it', async (t) => {
   const wide = show({ isTTY: true, columns: 200 }, steps)
   t.match(wide, '\u001b[2K10 % · 1,000 of 10,000 plants · 1,000 plants/s\u001b[1G\u001b[2K50 %')
-  t.ok(wide.endsWith('\u001b[1G\u001b[2K'), 'the line is empty in the end')
+  t.ok(wide.endsWith('\u001b[1G\u001b[2K'), 'the line is empty at the end')
   t.notMatch(wide, '\n')
   const narrow = show({ isTTY: true, columns: 30 }, steps).split(/\u001b\[\d[A-Z]/)
   t.ok(narrow.some((text) => text.length === 30))
   t.ok(narrow.every((text) => text.length <= 30))
 })
 
-test('a line during progress replaces it, and controls no terminal', async (t) => {
+test('prints messages in place of the progress, without control characters', async (t) => {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
   let now = 0
   const progress = startProgress(false, stream, () => now)
@@ -56,7 +56,7 @@ test('a line during progress replaces it, and controls no terminal', async (t) =
   t.match(stream.read(), /50 %.*\u001b\[2Kline 7: \\x1b\[2J\n.*60 %/s)
 })
 
-test('--quiet shows no progress, and a dumb terminal lines', async (t) => {
+test('shows no progress with --quiet, and lines on a dumb terminal', async (t) => {
   for (const terminal of [{ isTTY: true }, {}]) t.equal(show(terminal, steps, true), '')
   const { TERM } = process.env
   t.teardown(() => {

@@ -1,13 +1,14 @@
-// Commands that only read need no more than the right to, and leave nothing behind that the owner cannot use.
-import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+// Commands that only read need only read rights, and leave no files that the owner cannot use.
+import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pg from 'pg'
 import { type Test, test } from 'tap'
 import { cli, runCommand } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
-import { type Engine, findEngine, sqlite } from '../support/engines.ts'
+import { fill, sumLog } from '../support/copies.ts'
+import { createDirectory, type Engine, findEngine, sqlite } from '../support/engines.ts'
+import { connect } from '../support/postgres.ts'
 import { run as runProgram } from '../support/processes.ts'
+import { open } from '../support/stores.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
@@ -19,18 +20,13 @@ async function setUp(t: Test, engine: Engine) {
   return { url, store, sum: await sumLog(store) }
 }
 
-test('a role of PostgreSQL that may only select lists tokens, verifies, exports, copies and shows the status', {
+test('token list, verify, export, copy and status need only SELECT on PostgreSQL', {
   skip: noPostgres,
 }, async (t) => {
   const { url, sum } = await setUp(t, postgres)
   const role = `reader_${Date.now()}`
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
+  const client = await connect(t, url)
   await client.query(`CREATE ROLE ${role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
-  t.teardown(async () => {
-    await client.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
-    await client.end()
-  })
   const DATABASE_URL = url.replace('postgres@', `${role}@`)
   t.not(DATABASE_URL, url)
   const tables = async () =>
@@ -48,29 +44,35 @@ test('a role of PostgreSQL that may only select lists tokens, verifies, exports,
   t.same(await tables(), before)
 })
 
-test('another user who may read the files of SQLite does so beside a service, and makes no file', {
+test('another user may read the files of a service, and creates no file', {
   skip: skipUnlessOthersEnter(),
 }, async (t) => {
   const { url, store } = await setUp(t, sqlite)
   const directory = dirname(fileURLToPath(url))
   chmodSync(directory, 0o777)
-  const readAsOther = async (args: string[], mode = 0o644) => {
+  const link = join(createDirectory(t), 'link.db')
+  chmodSync(dirname(link), 0o755)
+  symlinkSync(fileURLToPath(url), link)
+  const runAsOther = async (args: string[], { mode = 0o644, at = url } = {}) => {
     for (const name of readdirSync(directory)) chmodSync(join(directory, name), mode)
-    // Without the tests' instruments, which that user may not use.
+    // Without the instruments of tap, which that user may not use.
     const user = ['-i', 'setpriv', '--reuid', '65534', '--clear-groups']
-    const ran = await runProgram('env', [...user, process.execPath, cli, ...args, '--database-url', url])
+    const ran = await runProgram('env', [...user, process.execPath, cli, ...args, '--database-url', at])
     const strange = readdirSync(directory).filter((name) => statSync(join(directory, name)).uid !== 0)
-    t.same(strange, [], `${args}: every file is the owner's`)
+    t.same(strange, [], `${args}: every file belongs to the owner`)
     return ran
   }
   const commands = [['token', 'list'], ['export', '--quiet'], ['status']]
-  for (const command of commands) t.match(await readAsOther(command), { code: 0, stderr: /^(?!plant-store)/ })
+  const read = { code: 0, stderr: /^(?!plant-store)/ }
+  for (const command of commands) t.match(await runAsOther(command), read)
+  t.match(await runAsOther(['status'], { at: `file:${link}` }), read, 'through a link')
   const unreadable = { code: 1, stdout: '', stderr: /^plant-store: cannot open \S+: EACCES[^\n]+\n$/ }
-  for (const command of commands) t.match(await readAsOther(command, 0o600), unreadable)
-  // SQLite would make files that the owner cannot use.
+  for (const command of commands) t.match(await runAsOther(command, { mode: 0o600 }), unreadable)
+  // SQLite would create files that the owner cannot use.
   await store.close()
-  const told = { code: 1, stdout: '', stderr: /belongs to another user; run this command as that user\n$/ }
-  for (const command of commands) t.match(await readAsOther(command), told, 'at rest')
+  const refused = { code: 1, stdout: '', stderr: /belongs to another user; run this command as that user\n$/ }
+  for (const command of [...commands, ['token', 'create', '--name', 'a']])
+    t.match(await runAsOther(command), refused, 'without a service')
   writeFileSync(`${fileURLToPath(url)}-shm`, '')
-  t.match(await readAsOther(['status']), told, 'one of the files that it would make is there')
+  t.match(await runAsOther(['status']), refused, 'one of the files exists already')
 })

@@ -1,4 +1,4 @@
-// Settings: what each may say, where it comes from, and what is said of mistakes.
+// Settings: their values, where they come from, and messages about mistakes.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir } from 'node:os'
@@ -10,7 +10,7 @@ import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { token } from '../support/service.ts'
 
-/** Reads settings from an environment alone; the working directory of the tests has no `.env`. */
+/** Reads settings from an environment; the working directory of the tests has no `.env`. */
 const read = (env: NodeJS.ProcessEnv) => loadSettings({}, env).settings
 
 const defaults = {
@@ -96,12 +96,12 @@ const good: [env: NodeJS.ProcessEnv, settings: object][] = [
   ],
 ]
 
-test('values are read as they are meant, without white space around them', async (t) => {
+test('reads values without the white space around them', async (t) => {
   for (const [env, settings] of good)
     t.strictSame(read(env), { ...defaults, ...settings }, JSON.stringify(env))
 })
 
-test('a setting of a part that is off is not looked at', async (t) => {
+test('ignores settings of a part that is off', async (t) => {
   const env = {
     ADMIN_HOST: '[::1]',
     OIDC_AUDIENCE: ',',
@@ -160,7 +160,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: ['127.0.0.1:4318', 'grpc://a'],
 }
 
-test('a bad value is one line that names the setting, and says what to write', async (t) => {
+test('reports a bad value in one line with the setting and what to write', async (t) => {
   for (const [name, values] of Object.entries(bad))
     for (const value of values) {
       const [given, message = ''] = [value].flat()
@@ -176,7 +176,7 @@ test('a bad value is one line that names the setting, and says what to write', a
   })
 })
 
-test('likely mistakes are warnings, without secrets', async (t) => {
+test('warns of likely mistakes, without secrets', async (t) => {
   const warningsOf = (env: NodeJS.ProcessEnv, flags = {}) => loadSettings(flags, env).warnings
   t.same(warningsOf({ ACCESS_TOKENS: `${token},secret`, ACESS_TOKENS: 'x', OTEL_METRICS_EXPORTER: 'none' }), [
     'ACCESS_TOKENS: token 2 is shorter than 16 characters and could be guessed',
@@ -237,7 +237,7 @@ test('a flag beats the environment, which beats .env; secrets may be in files, a
   t.match(table.stdout, /\nMAX_CONNECTIONS +\(45 % [^)]+\) +default\n/)
 })
 
-test('the variables of OpenTelemetry in .env reach the environment only with an endpoint', async (t) => {
+test('exports variables of OpenTelemetry from .env only with an endpoint', async (t) => {
   const directory = t.testdir({ '.env': 'OTEL_SERVICE_NAME=of-file\nOTEL_BSP_SCHEDULE_DELAY=20\n' })
   const cwd = process.cwd()
   process.chdir(directory)
@@ -251,7 +251,7 @@ test('the variables of OpenTelemetry in .env reach the environment only with an 
   t.notOk('OTEL_BSP_SCHEDULE_DELAY' in process.env)
 })
 
-test('a command names a bad setting as its user wrote it, in one line with exit code 1', async (t) => {
+test('a command names a bad setting as the user wrote it, with exit code 1', async (t) => {
   const directory = createDirectory(t)
   mkdirSync(join(directory, 'folder'))
   writeFileSync(join(directory, 'empty'), '\n')
@@ -286,7 +286,7 @@ test('a command names a bad setting as its user wrote it, in one line with exit 
   t.match(await runCommand(['config'], {}, odd), { code: 1, stderr: /^plant-store: \.env cannot be read: / })
 })
 
-test('the password of a URL is masked wherever it is', async (t) => {
+test('masks the password anywhere in a URL', async (t) => {
   for (const [url, shown] of [
     ['file:data/plants.db', 'file:data/plants.db'],
     ['postgres://a@h/d', 'postgres://a@h/d'],
@@ -308,7 +308,7 @@ test('serve --help and docs/configure.md have every setting', async (t) => {
   }
 })
 
-test('an unavailable address is explained by its settings', async (t) => {
+test('explains an unavailable address by its settings', async (t) => {
   const cases: [code: string, port: number, line: string][] = [
     ['EADDRINUSE', 3000, 'PORT 3000 is in use; try PORT=3001'],
     ['EADDRINUSE', 65_535, 'PORT 65535 is in use; try PORT=65534'],
@@ -320,7 +320,7 @@ test('an unavailable address is explained by its settings', async (t) => {
     })
 })
 
-test('a port in use is reported in one line, with exit code 1', async (t) => {
+test('reports a port in use in one line, with exit code 1', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   await new Promise((resolve) => server.once('listening', resolve))

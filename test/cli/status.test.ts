@@ -1,4 +1,4 @@
-// status: what a store holds, and whether a service runs on it.
+// status: what a store contains, and whether a service is running on it.
 import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -6,9 +6,10 @@ import { type Test, test } from 'tap'
 import { findService } from '../../src/store/sqlite/sqlite-engine.ts'
 import { startCluster } from '../store/cluster.ts'
 import { runCommand } from '../support/commands.ts'
-import { addToken, open } from '../support/copies.ts'
+import { addToken } from '../support/copies.ts'
 import { createDirectory, engines, findEngine, sqlite, testPostgres } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
+import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
 const { skip: noPostgres } = findEngine('PostgreSQL')
@@ -24,10 +25,10 @@ async function read(t: Test, url: string) {
 }
 
 for (const engine of engines)
-  test(`${engine.name}: status shows what is in the store, and sees the service come and go`, async (t) => {
+  test(`${engine.name}: status shows what the store contains, and whether a service is running`, async (t) => {
     const url = await engine.createDatabase(t)
     const missing = { code: 1, stdout: '', stderr: /^plant-store: [^\n]+\n$/ }
-    t.match(await run(t, url), missing, 'there is no store')
+    t.match(await run(t, url), missing, 'the store does not exist')
     const service = await startService(t, { DATABASE_URL: url, ACCESS_TOKENS: '' })
     const running = await read(t, url)
     t.match(running, { engine: engine.name, head: 0, service: { running: true } })
@@ -36,7 +37,7 @@ for (const engine of engines)
     t.match((await run(t, url)).stdout, /\nservice {2}running: serve/)
     service.child.kill('SIGKILL')
     await service.ended
-    // A server of PostgreSQL notices a moment later that its client is gone.
+    // A PostgreSQL server notices a lost client with some delay.
     await until(async () => (await read(t, url)).service.running === false)
 
     const store = await open(t, url)
@@ -54,6 +55,7 @@ for (const engine of engines)
       tokens: { valid: 1, all: 4 },
       service: { running: false },
     })
+    if (engine === sqlite) t.equal(status.cluster, null)
     t.ok(status.bytes > 1500 * 20)
     const { stdout } = await run(t, url)
     t.match(stdout, /^head {5}1,500 plants$/m)
@@ -61,18 +63,18 @@ for (const engine of engines)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
 
-testPostgres('a service is found although its URL sets the name of its sessions', async (t) => {
+testPostgres('status finds a service whose URL sets the name of its sessions', async (t) => {
   const url = await findEngine('PostgreSQL').engine.createDatabase(t)
   await startService(t, { DATABASE_URL: `${url}?options=-c%20application_name%3Dmine` })
   t.match(await read(t, url), { service: { running: true, by: ['serve (127.0.0.1)'] } })
 })
 
-test('the holder of a lock is named, as far as it is known', async (t) => {
+test('status names the processes that hold locks', async (t) => {
   const directory = createDirectory(t)
   const path = join(directory, 'plants.db')
   writeFileSync(path, '')
   const { ino } = statSync(path)
-  // As in proc_locks(5): the second waits for the first, and the last is of another file.
+  // As in proc_locks(5): the second waits for the first; the last belongs to another file.
   const lines = [
     `1: POSIX  ADVISORY  READ 41 fe:00:${ino} 1073741826 1073742335`,
     `1: -> POSIX  ADVISORY  READ 42 fe:00:${ino} 1073741826 1073742335`,
@@ -85,7 +87,7 @@ test('the holder of a lock is named, as far as it is known', async (t) => {
   t.strictSame(findService(path, directory), { running: true, by: ['process (41)', 'serve (42)'] })
 })
 
-test('where the system does not list the holders of locks, only a missing write-ahead log is proof', async (t) => {
+test('without a list of locks, status trusts only a missing write-ahead log', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const db = new DatabaseSync(path)
   db.exec('CREATE TABLE a (b)')
@@ -95,7 +97,7 @@ test('where the system does not list the holders of locks, only a missing write-
   db.close()
 })
 
-test('the standbys of a cluster are shown with their lag, to roles that may see it', {
+test('status shows the standbys of a cluster with their lag, to roles that may see it', {
   skip: noPostgres,
 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
@@ -120,7 +122,7 @@ test('the standbys of a cluster are shown with their lag, to roles that may see 
 
   await cluster.caughtUp()
   const reversed = cluster.url().replace(/@[^/]*/, `@127.0.0.1:${standby.port},127.0.0.1:${primary.port}`)
-  t.match(await read(t, reversed), { cluster: { role: 'primary' } }, 'wherever it stands')
+  t.match(await read(t, reversed), { cluster: { role: 'primary' } }, 'in any order of the hosts')
   t.match(await read(t, standby.url()), {
     cluster: { server: `127.0.0.1:${standby.port}`, role: 'standby', standbys: [] },
     service: { running: null },

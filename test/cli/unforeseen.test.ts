@@ -1,4 +1,4 @@
-// A fault of the service itself, which nobody foresaw, ends it: it is logged whole, and the exit code is 1.
+// An unexpected error ends the service: it is logged with its stack, and the exit code is 1.
 import { test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
@@ -6,7 +6,7 @@ import { request, type Service, startService } from '../support/service.ts'
 
 const brokenOnSignal = `process.on('SIGUSR2', () => { throw new TypeError('unforeseen') })`
 
-/** Lets a thread fail behind the plant that it has just added. */
+/** Makes the writer thread fail after it has added a plant. */
 const failingWriter = `
   import { syncBuiltinESMExports } from 'node:module'
   import { isMainThread } from 'node:worker_threads'
@@ -28,7 +28,7 @@ const failures: [title: string, code: string, fail: (service: Service) => unknow
 ]
 
 for (const [title, code, fail] of failures)
-  test(`a service that fails${title} logs it, and ends at once with 1`, async (t) => {
+  test(`an unexpected error${title} is logged, and ends the service with exit code 1`, async (t) => {
     const DATABASE_URL = await sqlite.createDatabase(t)
     const service = await startService(t, { ...preload(code), DATABASE_URL, DRAIN_DELAY: '3600' })
     await fail(service)

@@ -1,54 +1,25 @@
-// verify: it finds whatever is not as the service has written it, and changes nothing.
-import { copyFileSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+// verify: finds everything that the service did not write that way, and changes nothing.
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
-import tap, { type Test, test } from 'tap'
+import { type Test, test } from 'tap'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { runCommand } from '../support/commands.ts'
-import { fill, open, sumLog } from '../support/copies.ts'
-import {
-  createDirectory,
-  type Engine,
-  engines,
-  findEngine,
-  sharedServer,
-  sqlite,
-} from '../support/engines.ts'
-import { openStore } from '../support/stores.ts'
+import { fill, sumLog } from '../support/copies.ts'
+import { type Engine, engines, findEngine, sqlite } from '../support/engines.ts'
+import { open, openStore } from '../support/stores.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 60
-/** So many that they are read in several pages. */
+/** Read in several pages. */
 const many = 3000
 const malformed = 'database disk image is malformed'
 
-/** By engine and number of plants; they are closed, so that all of them is in the file. */
-const originals = new Map<string, Promise<string>>()
-let copies = 0
-
-/** A copy of a store that is made once, with one more plant. */
+/** A closed store, so that its file contains everything. Its last plant has the id 77. */
 async function make(t: Test, engine: Engine, count = plants): Promise<string> {
-  const key = `${engine.name} ${count}`
-  const original = originals.get(key) ?? makeOriginal(engine, count)
-  originals.set(key, original)
-  const from = new URL(await original)
-  if (engine === sqlite) {
-    const path = join(createDirectory(t), 'plants.db')
-    copyFileSync(from, path)
-    return `file:${path}`
-  }
-  const server = await sharedServer()
-  const template = from.pathname.slice(1)
-  const name = `${template}_${++copies}`
-  await server.query(`CREATE DATABASE ${name} TEMPLATE ${template}`)
-  return server.url(name)
-}
-
-async function makeOriginal(engine: Engine, count: number): Promise<string> {
-  const url = await engine.createDatabase(tap)
-  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
+  const url = await engine.createDatabase(t)
+  const store = await openStore(url)
   await fill(store, count)
   await store.log.append([{ item: '{"name":"the last","tag":"of all"}', id: 77 }])
   await store.close()
@@ -70,7 +41,7 @@ async function findFaults(url: string): Promise<string[]> {
 
 /** SQL that stores another plant in a row, with the checksum that it should have. */
 async function rewrite(url: string, changes: Record<number, { item?: string; id?: number; mark?: string }>) {
-  const store = await openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+  const store = await openStore(url, { mode: 'read' })
   const rows = await store.plants(0, Number.MAX_SAFE_INTEGER, many)
   await store.close()
   const statements = Object.entries(changes).map(([position, change]) => {
@@ -82,7 +53,7 @@ async function rewrite(url: string, changes: Record<number, { item?: string; id?
 }
 
 for (const engine of engines) {
-  test(`${engine.name}: a store in use has no faults, and the checksum of its copy`, async (t) => {
+  test(`${engine.name}: verify finds no faults in a store in use, and reports its checksum`, async (t) => {
     const url = await engine.createDatabase(t)
     const store = await open(t, url)
     t.match(await verify(url), { code: 0, plants: 0, faultCount: 0 }, 'an empty one')
@@ -124,15 +95,15 @@ for (const engine of engines) {
       Array.from({ length: 10 }, (_, n) => `plant ${41 + n} does not match its checksum`),
     ],
     [
-      'tokens that cannot be',
+      'malformed tokens',
       `UPDATE tokens SET scopes = 'plants:read plants:all', hash = upper(hash)`,
       [/^token \w{8} has a hash that is no SHA-256$/, /^token \w{8} has unknown scopes$/],
     ],
     ['a store without its id', `UPDATE meta SET value = 'x' WHERE key = 'store'`, ['the store has no id']],
   ]
-  // The rows are checked in the same way for each engine.
+  // All engines check rows in the same way.
   for (const [title, statements, faults] of engine === engines.at(-1) ? damages : [])
-    test(`${engine.name}: finds ${title}`, async (t) => {
+    test(`${engine.name}: verify reports ${title}`, async (t) => {
       const url = await make(t, engine)
       await tamper(url, statements)
       const found = await findFaults(url)
@@ -140,7 +111,7 @@ for (const engine of engines) {
       t.equal(found.length, faults.length)
     })
 
-  test(`${engine.name}: finds rows that no service has written, whatever their checksums`, async (t) => {
+  test(`${engine.name}: verify reports rows that no service writes, even with a correct checksum`, async (t) => {
     const url = await make(t, engine)
     await rewrite(url, {
       3: { item: 'x' },
@@ -166,7 +137,7 @@ for (const engine of engines) {
     ])
   })
 
-  test(`${engine.name}: finds an id that exists twice because its index is gone`, async (t) => {
+  test(`${engine.name}: verify reports a duplicate id, if the index is missing`, async (t) => {
     const url = await make(t, engine)
     await tamper(url, 'DROP INDEX plants_id')
     await rewrite(url, { 3: { id: 77 } })
@@ -174,7 +145,7 @@ for (const engine of engines) {
   })
 }
 
-test('PostgreSQL: finds a position that exists twice because its index is gone', { skip }, async (t) => {
+test('PostgreSQL: verify reports a duplicate position, if the index is missing', { skip }, async (t) => {
   const url = await make(t, postgres)
   await tamper(
     url,
@@ -184,13 +155,13 @@ test('PostgreSQL: finds a position that exists twice because its index is gone',
   t.match(faults.join('\n'), /plants_pkey[\s\S]*plant 7 is missing[\s\S]*plant 8 exists twice/)
 })
 
-test('finds a bit that flipped inside an item, in the bytes of the file', async (t) => {
+test('verify reports a flipped bit in the file', async (t) => {
   const url = await make(t, sqlite)
   flipBit(fileURLToPath(url), 'the last')
   t.strictSame(await findFaults(url), ['plant 61 does not match its checksum'])
 })
 
-test('a file that was cut, and one that is no store, are refused', async (t) => {
+test('verify refuses a truncated file, and one that is not a store', async (t) => {
   const url = await make(t, sqlite, many)
   truncate(fileURLToPath(url), 4096 * 20)
   const cases: [url: string, reason: RegExp][] = [
@@ -203,7 +174,7 @@ test('a file that was cut, and one that is no store, are refused', async (t) => 
     t.match(await runCommand(['verify', '--database-url', from]), { code: 1, stdout: '', stderr }, from)
 })
 
-test('of a page that was overwritten the positions are named, and all other plants are checked', async (t) => {
+test('verify reports the positions on an overwritten page, and checks all other plants', async (t) => {
   const url = await make(t, sqlite, many)
   const path = fileURLToPath(url)
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position IN (7, 2900)')
@@ -222,12 +193,12 @@ test('of a page that was overwritten the positions are named, and all other plan
   )
   const { stdout } = await runCommand(['verify'], { DATABASE_URL: url })
   t.match(stdout, `\nplants ${first} to ${last} are unreadable: ${malformed}\n`)
-  t.strictSame(readFileSync(path), before, 'nothing is changed')
+  t.strictSame(readFileSync(path), before, 'verify changes nothing')
 })
 
-test('plants whose texts are unreadable are named, and one between them is checked', async (t) => {
+test('verify reports plants whose text is unreadable, and checks the one between them', async (t) => {
   const url = await make(t, sqlite)
-  // So long that SQLite keeps the end of it in pages of its own.
+  // So long that SQLite stores the end in separate pages.
   const long = (end: string) => `{"name":"${'x'.repeat(10_000)} ${end}","tag":""}`
   const items = [long('the end'), '{"name":"a","tag":""}', long('another end')]
   const rows = items.map((item, index) => `(${62 + index}, '${item}', '', 1)`)

@@ -1,8 +1,8 @@
-// The cache of pages: each is read once, by its name, and a list is read in parts that are bounded in bytes. The text of
-// plants is a format: logs, ETags and retries hold it, so it may change only with its number.
+// Lists are read in parts of bounded size. The stored text of plants is a format: logs, ETags and retries contain it, so
+// it may change only together with its number.
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import { Plant } from '../../schemas/plant.ts'
 import { itemFormat, longestItemBytes, serializeItem } from '../../src/plants/item.ts'
 import { rangeOf } from '../../src/plants/names.ts'
@@ -12,8 +12,12 @@ import { MemoryLog } from '../support/memory-log.ts'
 import { request, startApp } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
-async function start(t: Test, items: string[]) {
+const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
+
+test('reads a list of the largest plants in parts of at most 256 KiB, except the first ones', async (t) => {
+  t.equal(Buffer.byteLength(largest), longestItemBytes(Plant), 'the longest plant that the schema allows')
   const store = await openStore(await sqlite.createDatabase(t))
+  const items: string[] = Array(3000).fill(largest)
   await store.log.append(items.map((item) => ({ item, id: undefined })))
   const sizes: number[] = []
   const read: typeof store.log.read = async (...range) => {
@@ -22,33 +26,8 @@ async function start(t: Test, items: string[]) {
     return array
   }
   const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, read } } })
-  return { url, sizes }
-}
-
-test('a page is read once, also when many ask for it at the same moment', async (t) => {
-  const { url, sizes } = await start(
-    t,
-    Array.from({ length: 300 }, (_, n) => serializeItem({ name: `${n}`, tag: '' })),
-  )
-  const many = await Promise.all(Array.from({ length: 30 }, () => request(`${url}/plants?limit=100`)))
-  t.equal(new Set(many.map(({ text }) => text)).size, 1)
-  await request(`${url}/plants?limit=100`)
-  t.equal(sizes.length, 1)
-  await request(`${url}/plants`, { body: { name: 'another', tag: '' } })
-  await request(`${url}/plants?limit=100`)
-  t.equal(sizes.length, 1, 'the first plants are the same as before')
-  await request(`${url}/plants`)
-  t.equal(sizes.length, 2)
-})
-
-const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
-
-test('a list of the largest plants is read in parts of at most 256 KiB, but for the first', async (t) => {
-  t.equal(Buffer.byteLength(largest), longestItemBytes(Plant), 'the bound is that of the schema')
-  const items = Array.from({ length: 3000 }, () => largest)
-  const { url, sizes } = await start(t, items)
   t.equal((await request(`${url}/plants`)).text, `[${items}]`)
-  // The first parts are larger, until it is known how large these plants are.
+  // The first parts are larger, because the size of these plants is not known yet.
   t.ok(
     sizes.slice(-10).every((size) => size <= 2 * 256 * 1024),
     String(sizes.slice(-10)),
@@ -56,7 +35,7 @@ test('a list of the largest plants is read in parts of at most 256 KiB, but for 
   t.ok(sizes.length > 10)
 })
 
-test('a long list that its client leaves makes room for another', async (t) => {
+test('frees the place of a long list whose client has left', async (t) => {
   const log = new MemoryLog(Array.from({ length: 300 }, () => ({ item: largest, id: undefined })))
   const pages = new Pages(log)
   const range = rangeOf(0, 300, await log.head())
@@ -65,7 +44,7 @@ test('a long list that its client leaves makes room for another', async (t) => {
   for (let n = 0; n <= 100; n++) await t.resolves(leave(n % 2 ? 'gzip' : 'identity'))
 })
 
-/** A change here needs another `itemFormat`, and an answer to what becomes of the plants that are stored. */
+/** A change here needs another `itemFormat`, and a decision about the plants that are stored already. */
 const golden: [name: string, tag: string, text: string][] = [
   ['Alder', 'Alnus', '{"name":"Alder","tag":"Alnus"}'],
   ['a', '', '{"name":"a","tag":""}'],
@@ -76,15 +55,12 @@ const golden: [name: string, tag: string, text: string][] = [
   ['"'.repeat(255), '🌿'.repeat(255), `{"name":"${'\\"'.repeat(255)}","tag":"${'🌿'.repeat(255)}"}`],
 ]
 
-test('the text of a plant is the same to the byte, as its format number says', async (t) => {
+test('stores and sends plants in format 1, byte for byte', async (t) => {
   t.equal(itemFormat, 1)
   for (const [name, tag, text] of golden) {
     t.equal(serializeItem({ name, tag }), text)
     t.equal(serializeItem({ tag, name, id: 7 } as { name: string; tag: string }), text)
   }
-})
-
-test('lists and answers show that text, and their ETags name its format', async (t) => {
   const { url } = await startApp(t)
   for (const [name, tag, text] of golden)
     t.equal((await request(`${url}/plants`, { body: { tag, name } })).text, text)

@@ -1,5 +1,5 @@
-// A process of its own that adds a plant to a SQLite file for each line it reads: `node appender.ts PATH`. It answers
-// with a line: the number of plants after an addition, or the outcome that the store gave.
+// A process that adds a plant to a SQLite file for each line that it reads: `node appender.ts PATH`. It answers with a
+// line: the number of plants after an addition, or the outcome of the store.
 import { createInterface } from 'node:readline'
 import pino from 'pino'
 import { StoreUnavailable } from '../../src/store/errors.ts'

@@ -1,4 +1,4 @@
-// Starts test/support/appender.ts and speaks with it, a line at a time.
+// Starts appender.ts and exchanges lines with it.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -11,10 +11,10 @@ const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 export type Appender = {
   /** Adds a plant; resolves to what the process answers. */
   add(name: string): Promise<string>
-  /** Ends the process in good order; resolves to its exit code or signal. */
+  /** Ends the process normally; resolves to its exit code or signal. */
   end(): Promise<number | string>
   pid: number
-  /** What it has written to standard error. */
+  /** Its standard error so far. */
   errors(): string
 }
 
@@ -54,7 +54,7 @@ export async function startAppender(
   }
 }
 
-/** Adds so many plants; resolves to the names of those that were added, and to what was answered for the others. */
+/** Adds `count` plants; resolves to the names of those that were added, and to the other answers. */
 export async function addMany(
   appender: Appender,
   count: number,

@@ -1,7 +1,6 @@
-// A cluster of PostgreSQL servers for tests: a primary and its standbys. The test itself is the fail-over manager: it
-// promotes, points the others to the new primary, and puts new servers in the place of lost ones.
+// A PostgreSQL cluster for tests: a primary and its standbys. The test manages fail-overs: it promotes a standby, makes the
+// others follow it, and replaces lost servers.
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts, PostgresServer } from '../support/postgres.ts'
@@ -15,7 +14,7 @@ export class Cluster {
   readonly ports: number[]
   readonly #servers: PostgresServer[]
 
-  /** `ports`: of all servers there will ever be, the primary's first. */
+  /** `ports`: of all servers, beginning with the primary. */
   constructor(ports: number[], synchronous: boolean) {
     this.ports = ports
     const settings = [
@@ -30,7 +29,7 @@ export class Cluster {
     this.primary = this.#servers[0] as PostgresServer
   }
 
-  /** Names all servers, as the service is given them. */
+  /** The URL with all servers. */
   url(database = 'postgres'): string {
     return `postgres://postgres@${this.ports.map((port) => `127.0.0.1:${port}`).join()}/${database}`
   }
@@ -43,8 +42,8 @@ export class Cluster {
   }
 
   /**
-   * Promotes the standby that has received most; all acknowledged plants are on it. The old primary is lost, or lives on
-   * alone: what it wrote to one standby only could not be taken back there.
+   * Promotes the standby that has received most, which has all acknowledged plants. The old primary does not return to the
+   * cluster, since it may have written what the new primary lacks.
    */
   async failOver(): Promise<void> {
     for (const standby of this.standbys) this.#follow(standby, undefined)
@@ -60,7 +59,7 @@ export class Cluster {
     for (const standby of others) this.#follow(standby, next)
   }
 
-  /** Puts a new standby in the place of each lost server. */
+  /** Replaces each lost server by a new standby. */
   async rebuild(): Promise<void> {
     for (const server of this.#servers)
       if (server !== this.primary && !this.standbys.includes(server)) {
@@ -73,9 +72,7 @@ export class Cluster {
   /** Resolves when all standbys receive what the primary writes. */
   async streaming(): Promise<void> {
     const text = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20))
-      if ((await this.primary.query(text)).length === this.standbys.length) return
-    throw new Error('the standbys do not follow')
+    await until(async () => (await this.primary.query(text)).length === this.standbys.length)
   }
 
   /** Resolves when the standbys have received all that the primary has written so far. */
@@ -84,22 +81,20 @@ export class Cluster {
       "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
     )
     const goal = BigInt(row?.bytes ?? 0)
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
-      const received = await Promise.all(this.standbys.map(receivedPosition))
-      if (received.every((position) => position >= goal)) return
-    }
-    throw new Error('the standbys do not catch up')
+    const received = () => Promise.all(this.standbys.map(receivedPosition))
+    await until(async () => (await received()).every((position) => position >= goal))
   }
 
-  /** Resolves to a session of the primary that waits for the standbys; `others`: not one of these. */
+  /** Resolves to the process id of a session that waits for the standbys, other than `others`. */
   async waitingSession(others: number[] = []): Promise<number> {
     const text = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY query_start"
-    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
+    let found: number | undefined
+    await until(async () => {
       const rows = await this.primary.query<{ pid: number }>(text)
-      const found = rows.find(({ pid }) => !others.includes(pid))
-      if (found) return found.pid
-    }
-    throw new Error('no session waits for the standbys')
+      found = rows.find(({ pid }) => !others.includes(pid))?.pid
+      return found !== undefined
+    })
+    return Number(found)
   }
 
   destroy(): void {
@@ -128,7 +123,7 @@ export class Cluster {
   }
 }
 
-/** Starts a cluster, which goes when the test ends. */
+/** Starts a cluster, which is removed when the test ends. */
 export async function startCluster(t: Test, { standbys, synchronous }: ClusterOptions): Promise<Cluster> {
   const cluster = new Cluster(await findPorts(1 + standbys), synchronous)
   t.teardown(() => cluster.destroy())
@@ -140,7 +135,7 @@ async function isReceiving(standby: PostgresServer): Promise<boolean> {
   return (await standby.query('SELECT 1 FROM pg_stat_wal_receiver')).length > 0
 }
 
-/** How far the write-ahead log is on this standby's stable storage. */
+/** The position up to which this standby has the write-ahead log on stable storage. */
 async function receivedPosition(standby: PostgresServer): Promise<bigint> {
   const [row] = await standby.query<{ bytes: string }>(
     "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::text AS bytes",

@@ -30,7 +30,7 @@ function mount(t: Test, ...options: string[]): string {
   return directory
 }
 
-test('a full disk: nothing is acknowledged, and it goes on when there is room', { skip }, async (t) => {
+test('acknowledges nothing on a full disk, and continues when there is room', { skip }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
   const [path, ballast] = [join(directory, 'plants.db'), join(directory, 'ballast')]
   const appender = await startAppender(t, path)
@@ -48,7 +48,7 @@ test('a full disk: nothing is acknowledged, and it goes on when there is room', 
   t.strictSame(await listNames((await openFile(t, path)).store), ['a', ...added, 'last'])
 })
 
-test('a start on a full disk lists what its log holds, which has no room in the file', {
+test('starts on a full disk, and lists plants of the log that do not fit into the file', {
   skip,
 }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
@@ -62,7 +62,7 @@ test('a start on a full disk lists what its log holds, which has no room in the 
   t.strictSame(await listNames(store), added)
 })
 
-test('a first token that cannot be written leaves no file, which would stop the next start', {
+test('leaves no file of a first token that cannot be written', {
   skip,
 }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=64k', 'none')
@@ -79,7 +79,7 @@ test('a first token that cannot be written leaves no file, which would stop the 
   t.notOk(existsSync(file))
 })
 
-test('a file system that turns read-only: no plant is acknowledged, none is lost', { skip }, async (t) => {
+test('acknowledges and loses no plant when the file system turns read-only', { skip }, async (t) => {
   const image = join(createDirectory(t), 'image')
   execFileSync('truncate', ['-s', '16m', image])
   execFileSync('mke2fs', ['-q', '-t', 'ext4', image])

@@ -1,44 +1,44 @@
-// Keeps the books of a fault test: what writers sent and were told, so that it can be held against the log.
+// The ledger of a fault test: what writers sent and what they were answered, to compare with the log.
 import { EventEmitter, once } from 'node:events'
 
 export class Ledger extends EventEmitter {
-  /** Names of plants. Acknowledged ones must be in the log; refused ones ("Nothing was added") must not. */
+  /** Names of plants. Acknowledged ones must be in the log, refused ones ("Nothing was added") must not. */
   readonly acknowledged = new Set<string>()
   readonly refused = new Set<string>()
-  /** How many answers left open whether the plant was added, and how many requests got none. */
+  /** The number of answers that left the outcome open, and of requests without an answer. */
   unknown = 0
   cut = 0
   longestMs = 0
 
-  /** Writes down that a plant is in the log, says the service. */
+  /** Records that the service acknowledged a plant. */
   acknowledge(name: string): void {
     this.acknowledged.add(name)
     this.emit('acknowledged')
   }
 
-  /** Resolves when this many more plants are acknowledged. */
+  /** Resolves when this number of further plants is acknowledged. */
   async more(count: number): Promise<void> {
     const goal = this.acknowledged.size + count
     while (this.acknowledged.size < goal) await once(this, 'acknowledged')
   }
 
-  /** What is wrong with a log that holds these names, in words; names are unique, so none may be there twice. */
+  /** The faults of a log with these names, in words. Names are unique. */
   findFaults(names: string[]): string[] {
     const held = new Set<string>()
     const twice = names.filter((name) => held.size === held.add(name).size)
     const lost = [...this.acknowledged].filter((name) => !held.has(name))
     const risen = [...this.refused].filter((name) => held.has(name))
     return [
-      ...twice.map((name) => `${name} is there twice`),
-      ...lost.map((name) => `${name} was acknowledged and is lost`),
-      ...risen.map((name) => `${name} was refused and is there`),
+      ...twice.map((name) => `${name} is in the log twice`),
+      ...lost.map((name) => `${name} was acknowledged, but is lost`),
+      ...risen.map((name) => `${name} was refused, but is in the log`),
     ]
   }
 }
 
 export type Plant = { name: string; tag: string; id?: number }
 
-/** Posts a plant, writes down what became of it, and resolves to whether it is known to be in the log. */
+/** Posts a plant, and records the outcome; resolves to true if it was acknowledged. */
 export async function post(ledger: Ledger, url: string, plant: Plant, token: string): Promise<boolean> {
   const start = performance.now()
   try {
@@ -55,7 +55,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
     else ledger.unknown++
     return response.status === 200
   } catch (error) {
-    // fetch says TypeError when the connection failed.
+    // fetch rejects with TypeError if the connection fails.
     if (!(error instanceof TypeError)) throw error
     ledger.cut++
     return false
@@ -64,7 +64,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
   }
 }
 
-/** `GET` on any of the service's addresses: the names in a list, and the path of the next page. */
+/** Requests a list: resolves to its names, and the path of the next page. */
 export async function list(
   url: string,
   token: string,
@@ -76,15 +76,15 @@ export async function list(
   return { names: plants.map(({ name }) => name), next }
 }
 
-/** Follows the log page by page while it grows. */
+/** Reads the log page by page while it grows. */
 export class Reader {
-  /** The names before the present page, and those in it so far. */
+  /** The names before the current page, and those on it so far. */
   #before: string[] = []
   #page: string[] = []
   #path: string
   readonly #token: string
 
-  /** `limit`: how many plants a page may have. */
+  /** `limit`: of each page. */
   constructor(token: string, limit = 500) {
     this.#token = token
     this.#path = `/plants?limit=${limit}`
@@ -94,7 +94,7 @@ export class Reader {
     return [...this.#before, ...this.#page]
   }
 
-  /** Reads on to the end of the log. Throws when what was seen before has changed, or an acknowledged plant is missing. */
+  /** Reads to the end of the log. Throws if names changed that were seen before, or an acknowledged plant is missing. */
   async readOn(url: string, ledger: Ledger): Promise<void> {
     for (;;) {
       const due = ledger.acknowledged.size
@@ -114,5 +114,5 @@ export class Reader {
   }
 }
 
-/** A reader saw what no reader may see. */
+/** A reader saw an inconsistent list. */
 export class Inconsistent extends Error {}

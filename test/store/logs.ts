@@ -1,29 +1,8 @@
-// Stores that are opened in the test itself, and what they are seen to hold.
+// Stores while their servers change: retries, and what was seen in a log before and after.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
-import type { Test } from 'tap'
-import type { Entry } from '../../src/store/engine.ts'
-import { openStore, type Store } from '../support/stores.ts'
+import type { Store } from '../support/stores.ts'
 
-/** Opens the store at a URL; it closes when the test ends. */
-export async function openLog(t: Test, url: string, logger = pino({ level: 'silent' })): Promise<Store> {
-  const store = await openStore(url, { logger })
-  t.teardown(() => store.close())
-  return store
-}
-
-/** Plants with these names and no id. */
-export function entries(...names: string[]): Entry[] {
-  return names.map((name) => ({ item: JSON.stringify(name), id: undefined }))
-}
-
-/** The names in the whole log. */
-export async function namesIn({ log }: Store): Promise<string[]> {
-  const { position, mark } = await log.head()
-  return JSON.parse(String(await log.read(0, position, mark)))
-}
-
-/** What `work` resolves to, as soon as it does: while servers change, a store may say that it cannot. */
+/** Repeats `work` until it succeeds, since a store may be unavailable while servers change. */
 export async function eventually<T>(work: () => Promise<T> | T, limitMs = 20_000): Promise<T> {
   for (const end = performance.now() + limitMs; ; await sleep(50)) {
     try {
@@ -34,21 +13,21 @@ export async function eventually<T>(work: () => Promise<T> | T, limitMs = 20_000
   }
 }
 
-/** Records what was ever seen under the name of a position: its number and its mark. */
+/** Records the plants seen under each name of a list (the number and mark of its last position). */
 export class Sightings {
   readonly #seen = new Map<string, string>()
-  /** What is wrong, in words. */
+  /** Names under which different plants were seen. */
   readonly faults: string[] = []
 
-  /** Looks at each position of a store's log, as a page that ends there is named. Resolves to the mark of each. */
+  /** Looks at the list up to each position of a log. Resolves to the marks of the positions. */
   async look({ log }: Store): Promise<string[]> {
     const { position, mark } = await log.head()
-    const names: string[] = JSON.parse(String(await log.read(0, position, mark)))
-    const head = await log.head(names.map((_, index) => index + 1))
-    return names.map((_, index) => {
+    const plants: object[] = JSON.parse(String(await log.read(0, position, mark)))
+    const head = await log.head(plants.map((_, index) => index + 1))
+    return plants.map((_, index) => {
       const found = String(head.markOf(index + 1))
       const name = `${index + 1} of ${found}`
-      const text = names.slice(0, index + 1).join()
+      const text = JSON.stringify(plants.slice(0, index + 1))
       const known = this.#seen.get(name) ?? text
       this.#seen.set(name, text)
       if (known !== text) this.faults.push(`${name} was ${known} and became ${text}`)

@@ -1,11 +1,10 @@
-// An outage of the database is logged when it begins and when it is over; failed requests at most every ten seconds.
+// An outage of the database is logged when it begins and when it ends; failed requests at most every ten seconds.
 import { test } from 'tap'
 import { makeOutage } from '../../src/outage.ts'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { collectLines, openFailing } from '../support/stores.ts'
 
-test('requests that the store fails or refuses are logged at most every ten seconds', async (t) => {
+test('logs failed and refused requests at most every ten seconds', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
@@ -36,7 +35,7 @@ test('requests that the store fails or refuses are logged at most every ten seco
   t.equal(lines.length, 2)
 })
 
-test('an outage has a line when it begins and one when it is over', async (t) => {
+test('logs an outage when it begins and when it ends', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
   const outage = makeOutage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
@@ -52,11 +51,11 @@ test('an outage has a line when it begins and one when it is over', async (t) =>
   ])
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
-  t.strictSame(told(), [], 'again within ten seconds, and over')
+  t.strictSame(told(), [], 'nothing for another short outage within ten seconds')
   nowMs += 4000
   outage.reportFailure(new Error('no'), {})
   nowMs += 6000
-  // What was not told before counts.
+  // Failures that were not logged before are counted.
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
   t.strictSame(told(), [
@@ -76,28 +75,4 @@ test('failures without an end are logged every ten seconds', async (t) => {
     { msg: 'gone', failures: 100, reason: 'no' },
   ])
   t.equal(lines.length, 3)
-})
-
-test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {
-  const { logger, lines, find } = collectLines()
-  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { logger })
-  lines.splice(0)
-  const add = () => request(`${url}/plants`, { body: { name: 'a', tag: '' } })
-  await store.sql.execute(
-    "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END",
-  )
-  for (let n = 0; n < 50; n++) {
-    const { status, text } = await add()
-    t.equal(status, 503)
-    t.notMatch(text, /no room|SQL/, 'nothing of the inside is said')
-  }
-  await store.sql.execute('DROP TRIGGER full')
-  t.equal((await add()).status, 200)
-  t.equal((await request(`${url}/plants`)).text, '[{"name":"a","tag":""}]')
-  t.match(await find(({ msg }) => msg === 'plants can be added to the database again'), { failures: 50 })
-  t.match(
-    lines.map(({ level }) => level),
-    [40, 30],
-    'the fault of the file, once, and that it is over',
-  )
 })

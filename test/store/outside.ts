@@ -1,12 +1,6 @@
-// What befalls a database file from outside. Other programs do it: a descriptor that this process closes would drop the
-// locks that SQLite holds in it.
+// Changes to a database file by other programs: if this process closed a descriptor of it, SQLite would lose its locks.
 import { execFileSync } from 'node:child_process'
-import { renameSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-
-export function move(from: string, to: string): void {
-  renameSync(from, to)
-}
 
 export function remove(path: string): void {
   execFileSync('rm', [path])

@@ -1,5 +1,5 @@
-// The cluster that deploy/patroni sets up, and what its faults do: nothing acknowledged is lost, nothing is there twice,
-// no list is stale. How long each fault is felt stands in the output.
+// Faults of the cluster of deploy/patroni: no acknowledged plant is lost or duplicated, and no list is stale. The output has
+// the duration of each outage.
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
 import { countRounds } from '../support/full.ts'
@@ -58,7 +58,7 @@ async function write(writer: number, { url }: Service, { ledger, gaps, stop }: B
   }
 }
 
-/** Lists on and on; what was acknowledged before a list was asked for must be in it. */
+/** Lists repeatedly; each list must contain every plant that was acknowledged before its request. */
 async function read(name: string, { url }: Service, books: Books): Promise<Reader> {
   const reader = new Reader(token)
   let checked = 0
@@ -88,7 +88,7 @@ type Books = { ledger: Ledger; gaps: Gaps; stale: string[]; stop: AbortSignal }
 
 type Fault = (cluster: PatroniCluster) => Promise<void>
 
-/** Resolves when another node is the leader, as the others say. */
+/** Resolves when the other nodes report a new leader. */
 async function successor(cluster: PatroniCluster, old: Node): Promise<void> {
   const others = cluster.nodes.filter((node) => node !== old)
   await until(async () => {

@@ -1,5 +1,4 @@
-// Three servers under Patroni, with etcd, each on an address of its own on the loopback interface; configured by the file
-// that deploy/patroni has.
+// Three servers under Patroni with etcd, each on its own loopback address, configured by the file of deploy/patroni.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -16,7 +15,7 @@ const deploy = fileURLToPath(new URL('../../deploy/patroni/', import.meta.url))
 const debian = '/usr/lib/postgresql'
 const password = 'secret'
 
-/** The programs of Debian's newest PostgreSQL; undefined without any. Debian's Patroni knows no newer one. */
+/** The programs of the newest PostgreSQL of Debian, since its Patroni supports no newer one; undefined if missing. */
 export function findServerPrograms(): string | undefined {
   const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []
   return versions
@@ -24,7 +23,7 @@ export function findServerPrograms(): string | undefined {
     .find((path) => existsSync(join(path, 'initdb')))
 }
 
-/** Starts a program as a user that PostgreSQL accepts, in a process group of its own. */
+/** Starts a program as a user that PostgreSQL accepts. */
 function start(directory: string, program: string, args: string[]): ChildProcess {
   const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
   const log = openSync(join(directory, 'log'), 'a')
@@ -34,7 +33,7 @@ function start(directory: string, program: string, args: string[]): ChildProcess
   return child
 }
 
-/** What Patroni says of a member: its role is leader, sync_standby or replica. */
+/** A member in the view of Patroni: its role is leader, sync_standby or replica. */
 type Member = { name: string; role: string; state: string; timeline?: number }
 
 export class Node {
@@ -80,7 +79,7 @@ export class Node {
     this.#patroni = start(this.directory, '/usr/bin/patroni', ['patroni.yml'])
   }
 
-  /** Asks its Patroni; undefined: no answer. */
+  /** Sends a request to its Patroni; undefined without an answer. */
   async ask(path: string, body?: object): Promise<Response | undefined> {
     const options = {
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
@@ -89,17 +88,17 @@ export class Node {
     return fetch(`http://${this.host}:${this.#ports.rest}${path}`, options).catch(() => undefined)
   }
 
-  /** Sends a signal to Patroni alone. */
+  /** Sends a signal only to Patroni. */
   signalPatroni(name: NodeJS.Signals): void {
     this.#patroni?.kill(name)
   }
 
-  /** Kills the postmaster alone. */
+  /** Kills only the postmaster. */
   killServer(): void {
     process.kill(this.#postmaster as number, 'SIGKILL')
   }
 
-  /** As when the machine fails. */
+  /** Kills all processes of the node, like a failure of the machine. */
   kill(): void {
     const server = this.#postmaster
     this.signalPatroni('SIGKILL')
@@ -130,7 +129,7 @@ export class PatroniCluster {
     return `postgres://plants:${password}@${this.nodes.map(({ address }) => address)}/plants`
   }
 
-  /** The members as the first Patroni that answers sees them. */
+  /** The members in the view of the first Patroni that answers. */
   async members(by = this.nodes): Promise<Member[]> {
     for (const node of by) {
       const answer = await node.ask('/cluster')
@@ -139,7 +138,7 @@ export class PatroniCluster {
     return []
   }
 
-  /** Resolves to the node with a role, as soon as all three are there, one of them synchronous. */
+  /** Resolves to the nodes by their roles, once all three are running and one standby is synchronous. */
   async whole(): Promise<{ leader: Node; standby: Node; others: Node[] }> {
     let found: Member[] = []
     await until(async () => {

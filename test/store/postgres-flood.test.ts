@@ -1,10 +1,9 @@
 // One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
-import pg from 'pg'
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { entries, namesIn, openLog } from './logs.ts'
+import { add, listNames, open } from '../support/stores.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
 
@@ -20,8 +19,8 @@ async function flood(count: number, work: () => Promise<unknown> | unknown) {
 
 testPostgres('delays only reads while the sessions that read stand still', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a', 'b'))
+  const store = await open(t, url)
+  await add(store, 'a', 'b')
   const { mark } = await store.log.head()
   const read = () => store.log.read(0, 2, mark)
   await flood(readConnections, read)
@@ -49,13 +48,11 @@ testPostgres('delays only reads while the sessions that read stand still', async
 
 testPostgres('a flood of look-ups is cut short, and delays nothing else', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
-  await namesIn(store)
+  const store = await open(t, url)
+  await add(store, 'a')
+  await listNames(store)
   await store.sql.select('SELECT 1')
-  const holder = new pg.Client(url)
-  await holder.connect()
-  t.teardown(() => holder.end())
+  const holder = await connect(t, url)
   const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
   const names = ['a']
   let served = 0
@@ -63,8 +60,8 @@ testPostgres('a flood of look-ups is cut short, and delays nothing else', async 
     await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
     const looked = flood(5000, lookUp)
     names.push(`${n}`)
-    t.strictSame(await store.log.append(entries(`${n}`)), ['added'])
-    t.strictSame(await namesIn(store), names, 'plants are added and read while the look-ups wait')
+    t.strictSame(await add(store, `${n}`), ['added'])
+    t.strictSame(await listNames(store), names, 'plants are added and read while the look-ups wait')
     await holder.query('COMMIT')
     const { done, errors } = await looked
     t.ok(

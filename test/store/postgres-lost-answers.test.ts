@@ -1,8 +1,7 @@
-// A connection breaks in the middle of a transaction: it is found again by its mark and done once, or the answer says that
-// the outcome is unknown.
+// A connection breaks during a transaction: the commit is recognized by its mark and made once, or the outcome is unknown.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import pg from 'pg'
+import type pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
@@ -13,18 +12,15 @@ import type { Relay } from './relay.ts'
 
 const { shortestAttemptMs } = await import('../../src/store/postgres/time-outs.ts')
 const { findEngine } = await import('../support/engines.ts')
-const { openStore } = await import('../support/stores.ts')
-const { entries, namesIn } = await import('./logs.ts')
+const { add, entry, listNames, open, unavailable } = await import('../support/stores.ts')
+const { connect } = await import('../support/postgres.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
-const twoPlants = [
-  { item: '"a"', id: undefined },
-  { item: '"b"', id: undefined },
-]
+const twoPlants = [entry('a'), entry('b')]
 
 const promisedMs = 5000
-/** As it is on the wire; BEGIN … READ COMMITTED is another. */
+/** As it is on the wire, unlike BEGIN … READ COMMITTED. */
 const commit = 'COMMIT\0'
 
 type Relayed = {
@@ -36,16 +32,12 @@ type Relayed = {
 }
 
 /** A store behind a relay. */
-async function open(t: Test): Promise<Relayed> {
+async function start(t: Test): Promise<Relayed> {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
   const lines = new PassThrough()
-  const store = await openStore(url, { logger: pino(lines) })
-  t.teardown(() => store.close())
-  const other = new pg.Client(direct)
-  await other.connect()
-  t.teardown(() => other.end())
-  return { relay, store, other, port, lines }
+  const store = await open(t, url, { logger: pino(lines) })
+  return { relay, store, other: await connect(t, direct), port, lines }
 }
 
 /**
@@ -76,12 +68,7 @@ async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
   return () => other.query('BEGIN; DROP TABLE plants; ALTER TABLE kept RENAME TO plants; COMMIT')
 }
 
-async function items({ log }: Store): Promise<string> {
-  const { position, mark } = await log.head()
-  return String(await log.read(0, position, mark)).slice(1, -1)
-}
-
-/** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
+/** The tests mostly wait. With more at a time, a busy machine could not open their sessions in time. */
 tap.jobs = 3
 
 function it(title: string, body: (t: Test) => unknown): void {
@@ -89,43 +76,43 @@ function it(title: string, body: (t: Test) => unknown): void {
 }
 
 for (const fault of ['before', 'after'] as const) {
-  it(`a connection that breaks ${fault} the commit`, async (t) => {
-    const { relay, store } = await open(t)
+  it(`adds plants once if the connection breaks ${fault} the commit`, async (t) => {
+    const { relay, store } = await start(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
     await broken
-    t.equal(await items(store), '"a","b"', 'plants without an id are there once')
+    t.strictSame(await listNames(store), ['a', 'b'], 'plants without an id are added once')
 
     const brokenAgain = relay.breakAt(commit, fault)
     const insert =
       "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
-    const unknown = { name: 'StoreUnavailable', outcome: 'unknown' }
-    await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement is done once at most')
+    const unknown = unavailable('unknown')
+    await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement runs at most once')
     await brokenAgain
   })
 }
 
-it('a connection that breaks when the lock is taken', async (t) => {
-  const { relay, store } = await open(t)
+it('adds plants once if the connection breaks while it takes the lock', async (t) => {
+  const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'])
   await broken
-  t.equal(await items(store), '"a","b","c"')
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
 
-it('a connection that breaks under a reader', async (t) => {
-  const { relay, store } = await open(t)
+it('repeats a read if its connection breaks', async (t) => {
+  const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   for (const statement of ['look', 'page']) {
     const broken = relay.breakAt(statement, 'after')
-    t.equal(await items(store), '"a","b"')
+    t.strictSame(await listNames(store), ['a', 'b'])
     await broken
   }
 })
 
-it('a database that does not come back after the commit', async (t) => {
-  const { relay, store, port } = await open(t)
+it('answers unknown if the database does not return after the commit', async (t) => {
+  const { relay, store, port } = await start(t)
   const answer = t.rejects(store.log.append(twoPlants), {
     name: 'StoreUnavailable',
     outcome: 'unknown',
@@ -135,14 +122,14 @@ it('a database that does not come back after the commit', async (t) => {
   relay.close()
   await answer
   await relay.listen(port)
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
-  t.match(await items(store), /^("a","b",)?"c"$/)
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'], 'the store recovers by itself')
+  t.match((await listNames(store)).join(), /^(a,b,)?c$/)
 })
 
-it('a database that is not there', async (t) => {
-  const { relay, store } = await open(t)
+it('answers in time if the database is unavailable', async (t) => {
+  const { relay, store } = await start(t)
   relay.close()
-  const start = performance.now()
+  const startMs = performance.now()
   const unread = { name: 'StoreUnavailable', outcome: 'unread', message: /ECONNREFUSED/ }
   const nothingAdded = { ...unread, outcome: 'nothing-added' }
   await Promise.all([
@@ -157,82 +144,82 @@ it('a database that is not there', async (t) => {
     t.rejects(store.sql.select('SELECT 1'), unread),
     t.rejects(store.log.append([]), { name: 'StoreUnavailable' }),
   ])
-  assertWithin(t, performance.now() - start, promisedMs, 'said also to those who wait for their turn')
+  assertWithin(t, performance.now() - startMs, promisedMs, 'also for those that wait in line')
 })
 
-it('a plant whose time was up before there was a connection is not added later', async (t) => {
-  const { relay, store, port } = await open(t)
+it('does not add a plant whose deadline passed before there was a connection', async (t) => {
+  const { relay, store, port } = await start(t)
   relay.close()
   await relay.listen(port)
   relay.freeze()
   const late = store.log.append(twoPlants, { deadlineMs: performance.now() + 3 * shortestAttemptMs })
-  await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(late, unavailable('nothing-added'))
   relay.thaw()
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
-  t.equal(await items(store), '"c"')
+  t.strictSame(await store.log.append([entry('c', 3)]), ['added'])
+  t.strictSame(await listNames(store), ['c'])
 })
 
-it('finds a commit again that added no plants', async (t) => {
-  const opened = await open(t)
+it('recognizes its commit that added no plants', async (t) => {
+  const opened = await start(t)
   const { store } = opened
-  await store.log.append([{ item: '"a"', id: 1 }])
+  await store.log.append([entry('a', 1)])
   const note = { key: 'far', before: '', value: 'x' }
   const written = "SELECT FROM meta WHERE key = 'far'"
-  const append = () => store.log.append([{ item: '"a"', id: 1 }], { note })
+  const append = () => store.log.append([entry('a', 1)], { note })
   t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
   t.strictSame(await store.notes('far'), new Map([['far', 'x']]))
 })
 
-it('says that nothing was added when a batch of known plants fails', async (t) => {
-  const { store, relay, port } = await open(t)
-  await store.log.append([{ item: '"a"', id: 1 }])
-  const answer = store.log.append([{ item: '"a"', id: 1 }])
-  const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+it('answers nothing-added if a batch of known plants fails', async (t) => {
+  const { store, relay, port } = await start(t)
+  await store.log.append([entry('a', 1)])
+  const answer = store.log.append([entry('a', 1)])
+  const refused = t.rejects(answer, unavailable('nothing-added'))
   await relay.breakAt(commit, 'after')
   relay.close()
   await refused
   await relay.listen(port)
 })
 
-it('adds a batch to the log that there is now, if it was added to one that is gone', async (t) => {
-  const opened = await open(t)
+it('adds a batch again if the log that it was added to was replaced', async (t) => {
+  const opened = await start(t)
   const { store, other } = opened
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const restore = await keepPlants(other)
-  const append = () => store.log.append(entries('b'))
+  const append = () => add(store, 'b')
   const meddle = async () => {
     await restore()
-    await other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
+    await other.query('INSERT INTO plants VALUES (2, NULL, \'{"name":"x"}\', \'another\', 0)')
   }
   t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
-  t.strictSame(await namesIn(store), ['a', 'x', 'b'], 'behind what another has added')
+  t.strictSame(await listNames(store), ['a', 'x', 'b'], 'after the plant that another process added')
 })
 
-it('a batch that was found and not confirmed is unknown if it is not found again', async (t) => {
-  const opened = await open(t)
+it('answers unknown if a commit was found, but not confirmed and then lost', async (t) => {
+  const opened = await start(t)
   const { store, relay, other } = opened
-  await store.log.append(entries('a'))
+  await add(store, 'a')
   const restore = await keepPlants(other)
   const confirmed = Promise.withResolvers<void>()
   const meddle = () => confirmed.resolve(relay.breakAt(commit, 'before'))
-  const lost = meddled(opened, () => store.log.append(entries('b')), { written: secondPlant, meddle })
+  const lost = meddled(opened, () => add(store, 'b'), { written: secondPlant, meddle })
   lost.catch(() => {})
   await confirmed.promise
   relay.freeze()
-  // As on a server that has not got it, and takes nothing.
+  // As on a server without the plant that refuses writes.
   await restore()
   await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
   relay.thaw()
-  await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
+  await t.rejects(lost, unavailable('unknown'))
 })
 
 it('leaves no dead rows behind an open snapshot', async (t) => {
-  const { store, other } = await open(t)
+  const { store, other } = await start(t)
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
   const names = Array.from({ length: 50 }, (_, n) => `${n}`)
-  for (const name of names) await store.log.append(entries(name))
+  for (const name of names) await add(store, name)
   for (let n = 0; n < 3; n++) await store.log.append([])
-  t.strictSame(await namesIn(store), names)
+  t.strictSame(await listNames(store), names)
   await store.close()
   await other.query('COMMIT')
   const { rows } = await other.query(
@@ -241,13 +228,13 @@ it('leaves no dead rows behind an open snapshot', async (t) => {
   t.strictSame(rows, [], 'nothing was updated or deleted')
 })
 
-it('a batch waits for a lock that is held for long', async (t) => {
-  const { store, other, lines } = await open(t)
+it('waits for a lock that is held for long', async (t) => {
+  const { store, other, lines } = await start(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
   lines.read()
   const answer = store.log.append(twoPlants)
   const [line] = await once(lines, 'data')
-  t.match(String(line), /lock timeout/, 'the wait ends on the server first')
+  t.match(String(line), /lock timeout/, 'the server ends the wait first')
   await other.query('COMMIT')
   t.strictSame(await answer, ['added', 'added'])
 })

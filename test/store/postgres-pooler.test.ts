@@ -1,18 +1,15 @@
-// PgBouncer, the real one, between the service and its server: sessions that are shared are refused before anything is set
-// in them, and sessions of our own are as good as without it.
+// PgBouncer between the service and its server: shared sessions are refused before a setting of them is changed, exclusive
+// sessions work.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
 import { spawnProgram } from '../support/processes.ts'
-import { openStore } from '../support/stores.ts'
+import { add, listNames, open, openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
-import { entries, namesIn, openLog } from './logs.ts'
 
-const logger = pino({ level: 'silent' })
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const skip = noPostgres || skipWithout('pgbouncer')
 
@@ -42,26 +39,26 @@ ${settings}
 }
 
 for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'transaction\nmin_pool_size = 3'])
-  tap.test(`pool_mode = ${mode.replace('\n', ', ')} is refused`, { skip }, async (t) => {
+  tap.test(`refuses pool_mode = ${mode.replace('\n', ', ')}`, { skip }, async (t) => {
     const { url, direct } = await startPooler(t, `pool_mode = ${mode}`)
     const told = { message: /uses transaction pooling: set its pool_mode to session, or / }
-    await t.rejects(openLog(t, url), told)
-    const store = await openLog(t, direct)
-    await t.rejects(openStore(url, { logger, mode: 'read' }), told, 'also to read')
+    await t.rejects(open(t, url), told)
+    const store = await open(t, direct)
+    await t.rejects(openStore(url, { mode: 'read' }), told, 'also to read')
     const text = 'SELECT count(*)::int AS count FROM pg_tables'
     t.ok((await store.sql.select(text))[0]?.count, 'the server itself works')
   })
 
-tap.test('pool_mode = session works', { skip }, async (t) => {
+tap.test('accepts pool_mode = session', { skip }, async (t) => {
   const { url } = await startPooler(t, 'pool_mode = session')
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   const names = Array.from({ length: 20 }, (_, n) => `${n}`)
   for (const name of names) {
-    t.strictSame(await store.log.append(entries(name)), ['added'])
+    t.strictSame(await add(store, name), ['added'])
     await store.log.append([])
   }
-  t.strictSame(await namesIn(store), names)
-  const reader = await openStore(url, { logger, mode: 'read' })
+  t.strictSame(await listNames(store), names)
+  const reader = await openStore(url, { mode: 'read' })
   t.equal((await reader.log.head()).position, 20)
   await reader.close()
 })

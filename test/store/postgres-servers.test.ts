@@ -1,26 +1,26 @@
-// Which server a process believes. Whatever the servers of a cluster do, what is read is what one history of the log
-// holds, and a name (position and mark) never stands for two texts. The servers write to stable storage here.
+// Which server a process trusts. Whatever the servers of a cluster do, reads show one history of the log, and a name
+// (position and mark) never means two lists. These servers write to stable storage.
 import tap from 'tap'
 import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
 
 const { Tokens } = await import('../../src/tokens/tokens.ts')
-const { collectLines, openStore } = await import('../support/stores.ts')
+const { add, collectLines, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog, Sightings } = await import('./logs.ts')
+const { eventually, Sightings } = await import('./logs.ts')
 const { startRelays } = await import('./relay.ts')
 
-const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+const unread = unavailable('unread')
 
-tap.test('an old primary that nobody stopped is not read any more', { timeout: 120_000 }, async (t) => {
+tap.test('does not read an old primary that is still running', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const relays = await startRelays(t, cluster)
-  const store = await openLog(t, relays.url)
+  const store = await open(t, relays.url)
   const first = Array.from({ length: 10 }, (_, n) => `first ${n}`)
-  await store.log.append(entries(...first))
-  // Every connection for reads is with the old primary now.
-  await Promise.all(Array.from({ length: 6 }, () => namesIn(store)))
-  t.strictSame(await namesIn(store), first)
+  await add(store, ...first)
+  // Now every connection for reads leads to the old primary.
+  await Promise.all(Array.from({ length: 6 }, () => listNames(store)))
+  t.strictSame(await listNames(store), first)
   const sightings = new Sightings()
   const before = await sightings.look(store)
   await new Tokens(store.tokens).create({ name: 'gardener' })
@@ -30,118 +30,116 @@ tap.test('an old primary that nobody stopped is not read any more', { timeout: 1
   const old = cluster.primary
   relays.to(old.port).freeze()
   await cluster.failOver()
-  await eventually(() => store.log.append([{ item: '"second"', id: 1 }]))
+  await eventually(() => store.log.append([entry('second', 1)]))
   t.ok(await store.tokens.revoke(id, 1))
   relays.to(old.port).thaw()
   t.equal(
     (await old.query('SELECT max(position) AS last FROM plants'))[0]?.last,
     '10',
-    'the old one is still up',
+    'the old primary is still running',
   )
 
-  t.match(await store.tokens.find(id), { revokedAt: 1 }, 'nor is a token taken from it')
+  t.match(await store.tokens.find(id), { revokedAt: 1 }, 'nor are tokens read from it')
   const all = [...first, 'second']
-  const lists = await Promise.all(Array.from({ length: 60 }, () => namesIn(store).catch(() => all)))
+  const lists = await Promise.all(Array.from({ length: 60 }, () => listNames(store).catch(() => all)))
   for (const names of lists) t.strictSame(names, all)
-  t.strictSame(await namesIn(store), all, 'and it is read again')
+  t.strictSame(await listNames(store), all, 'the store recovers')
   const after = await sightings.look(store)
-  t.strictSame(
-    after.slice(0, first.length),
-    before,
-    'a fail-over that loses nothing leaves all names as they are',
-  )
-  t.not(after.at(-1), before.at(-1), 'a batch has a mark of its own')
+  t.strictSame(after.slice(0, first.length), before, 'a fail-over without a loss keeps all names')
+  t.not(after.at(-1), before.at(-1), 'each batch has its own mark')
   t.strictSame(sightings.faults, [])
 })
 
-tap.test('a log that was cut and grew again goes by new names', { timeout: 120_000 }, async (t) => {
-  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
-  const { logger, lines } = collectLines()
-  let lost = 0
-  const told = { logger, lost: () => lost++ }
-  const stores = [await openStore(cluster.url(), told), await openLog(t, cluster.url())] as const
-  t.teardown(() => stores[0].close())
-  const sightings = new Sightings()
-  const lookAll = async () => {
-    const marks = []
-    for (const store of stores) marks.push(await eventually(() => sightings.look(store)))
-    t.strictSame(marks[0], marks[1], 'both replicas see the same marks')
-    return marks[0] as string[]
-  }
-  await stores[0].log.append(entries('a', 'b', 'c'))
-  await cluster.caughtUp()
-  await cluster.standbys[0]?.stop()
-  await stores[1].log.append(entries('lost 1', 'lost 2'))
-  const before = await lookAll()
-  t.equal(before.length, 5)
+tap.test(
+  'gives new names to lists of a log that lost plants and grew again',
+  { timeout: 120_000 },
+  async (t) => {
+    const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+    const { logger, lines } = collectLines()
+    let lost = 0
+    const told = { logger, lost: () => lost++ }
+    const stores = [await open(t, cluster.url(), told), await open(t, cluster.url())] as const
+    const sightings = new Sightings()
+    const lookAll = async () => {
+      const marks = []
+      for (const store of stores) marks.push(await eventually(() => sightings.look(store)))
+      t.strictSame(marks[0], marks[1], 'both replicas see the same marks')
+      return marks[0] as string[]
+    }
+    await add(stores[0], 'a', 'b', 'c')
+    await cluster.caughtUp()
+    await cluster.standbys[0]?.stop()
+    await add(stores[1], 'lost 1', 'lost 2')
+    const before = await lookAll()
+    t.equal(before.length, 5)
 
-  cluster.primary.kill()
-  await cluster.standbys[0]?.start()
-  await cluster.failOver()
-  await eventually(() => Promise.all([1, 2].map(() => stores[0].log.head())))
-  t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
-  const errors = lines.filter(({ level }) => Number(level) >= 50)
-  t.match(errors, [{ seen: 5, now: 3, msg: /^the database has lost plants: plant 5 .* now ends at 3$/ }])
-  t.strictSame([errors.length, lost], [1, 1], 'the loss is told once')
-  await eventually(() => stores[1].log.append(entries('d')))
-  const short = await lookAll()
-  t.equal(lost, 1, 'nor is it told again')
-  await stores[0].log.append(entries('e', 'f'))
-  const after = await lookAll()
-  t.strictSame(after.slice(0, 3), before.slice(0, 3), 'what was not lost keeps its names')
-  t.strictSame(short, after.slice(0, 4))
-  for (const position of [4, 5]) t.not(after[position - 1], before[position - 1])
-  t.strictSame(await namesIn(stores[0]), ['a', 'b', 'c', 'd', 'e', 'f'])
-  t.strictSame(sightings.faults, [])
-})
+    cluster.primary.kill()
+    await cluster.standbys[0]?.start()
+    await cluster.failOver()
+    await eventually(() => Promise.all([1, 2].map(() => stores[0].log.head())))
+    t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
+    const errors = lines.filter(({ level }) => Number(level) >= 50)
+    t.match(errors, [{ seen: 5, now: 3, msg: /^the database has lost plants: plant 5 .* now ends at 3$/ }])
+    t.strictSame([errors.length, lost], [1, 1], 'the loss is logged once')
+    await eventually(() => add(stores[1], 'd'))
+    const short = await lookAll()
+    t.equal(lost, 1, 'the loss is not logged again')
+    await add(stores[0], 'e', 'f')
+    const after = await lookAll()
+    t.strictSame(after.slice(0, 3), before.slice(0, 3), 'the remaining part keeps its names')
+    t.strictSame(short, after.slice(0, 4))
+    for (const position of [4, 5]) t.not(after[position - 1], before[position - 1])
+    t.strictSame(await listNames(stores[0]), ['a', 'b', 'c', 'd', 'e', 'f'])
+    t.strictSame(sightings.faults, [])
+  },
+)
 
-tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, async (t) => {
+tap.test('follows a cold backup that is restored under two replicas', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
   const { logger, lines } = collectLines()
-  const stores = [await openLog(t, cluster.url(), logger), await openLog(t, cluster.url())] as const
+  const stores = [await open(t, cluster.url(), { logger }), await open(t, cluster.url())] as const
   const sightings = new Sightings()
-  await stores[0].log.append(entries('a'))
+  await add(stores[0], 'a')
   await cluster.primary.stop()
   cluster.primary.save()
   await cluster.primary.start()
-  await eventually(() => stores[0].log.append(entries('lost 1')))
-  await eventually(() => stores[1].log.append(entries('lost 2', 'lost 3')))
+  await eventually(() => add(stores[0], 'lost 1'))
+  await eventually(() => add(stores[1], 'lost 2', 'lost 3'))
   for (const store of stores) t.equal((await eventually(() => sightings.look(store))).length, 4)
-  const reader = await openStore(cluster.url(), { logger, mode: 'read' })
-  t.teardown(() => reader.close())
+  const reader = await open(t, cluster.url(), { logger, mode: 'read' })
 
   await cluster.primary.stop()
   cluster.primary.restore()
   await cluster.primary.start()
-  await eventually(() => stores[1].log.append(entries('b', 'c', 'd', 'e')))
+  await eventually(() => add(stores[1], 'b', 'c', 'd', 'e'))
   const marks = []
   for (const store of stores) marks.push(await eventually(() => sightings.look(store)))
   t.strictSame(marks[0], marks[1])
-  for (const store of stores) t.strictSame(await namesIn(store), ['a', 'b', 'c', 'd', 'e'])
+  for (const store of stores) t.strictSame(await listNames(store), ['a', 'b', 'c', 'd', 'e'])
   t.strictSame(sightings.faults, [])
   const refused = { ...unread, message: /is not the server that this command was reading from/ }
-  await t.rejects(reader.plants(0, 9, 9), refused, 'a copy never goes on from another server')
+  await t.rejects(reader.plants(0, 9, 9), refused, 'a copy never continues from another server')
   const losses = lines.filter(({ msg }) => msg.startsWith('the database has lost plants'))
-  t.match(losses, [{ seen: 4, now: 5 }], 'the loss is told to who sees a log that is longer already')
+  t.match(losses, [{ seen: 4, now: 5 }], 'the loss is logged even if the log is longer by then')
   t.equal(losses.length, 1)
 })
 
-tap.test('what no standby has is neither shown nor answered', { timeout: 120_000 }, async (t) => {
+tap.test('shows and acknowledges nothing that no standby has', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
-  const store = await openLog(t, cluster.url())
+  const store = await open(t, cluster.url())
   const standby = cluster.standbys[0] as PostgresServer
-  await store.log.append(entries('a'))
+  await add(store, 'a')
 
   t.comment('after a restart of the primary')
   await standby.stop()
-  await t.rejects(store.log.append(entries('b')), { name: 'StoreUnavailable', outcome: 'unknown' })
+  await t.rejects(add(store, 'b'), unavailable('unknown'))
   await cluster.primary.crash()
   const [row] = await cluster.primary.query<{ last: string }>('SELECT max(position) AS last FROM plants')
-  t.equal(row?.last, '2', 'the server itself shows it')
+  t.equal(row?.last, '2', 'the server itself has the plant')
   await t.rejects(Promise.resolve(store.log.head()), unread)
   await t.rejects(store.log.append([]), { name: 'StoreUnavailable' })
   await standby.start()
-  const listed = await eventually(() => namesIn(store))
+  const listed = await eventually(() => listNames(store))
   t.strictSame(listed, ['a', 'b'])
   await eventually(() => store.log.append([]))
 
@@ -149,16 +147,16 @@ tap.test('what no standby has is neither shown nor answered', { timeout: 120_000
     t.comment(`after ${cancel}`)
     standby.signal('SIGSTOP')
     let settled = false
-    const entry = [{ item: JSON.stringify(cancel), id: listed.length }]
-    const answer = store.log.append(entry).then(
+    const retried = [entry(cancel, listed.length)]
+    const answer = store.log.append(retried).then(
       () => (settled = true),
       () => {},
     )
     const pid = await cluster.waitingSession()
     await cluster.primary.query(`SELECT ${cancel}(${pid})`)
-    // The next one is a new connection, which finds out.
+    // The store opens another connection.
     await cluster.waitingSession([pid])
-    t.notOk(settled, 'nobody has been told that it is safe')
+    t.notOk(settled, 'the addition is not acknowledged yet')
     listed.push(cancel)
     let head: number | undefined
     const looked = eventually(() => store.log.head()).then(({ position }) => {
@@ -167,11 +165,15 @@ tap.test('what no standby has is neither shown nor answered', { timeout: 120_000
     // Each look of the test takes longer than one of the store on a connection that stands.
     for (let look = 0; look < 3; look++) {
       const rows = await cluster.primary.query('SELECT FROM plants')
-      t.strictSame([rows.length, head], [listed.length, undefined], 'the server shows it, and no list')
+      t.strictSame(
+        [rows.length, head],
+        [listed.length, undefined],
+        'the server has the plant, but no list shows it',
+      )
     }
     standby.signal('SIGCONT')
     await Promise.all([answer, looked])
-    t.strictSame(await eventually(() => store.log.append(entry)), ['replayed'], 'a retry finds it')
+    t.strictSame(await eventually(() => store.log.append(retried)), ['replayed'], 'a retry finds the plant')
   }
-  t.strictSame(await namesIn(store), listed, 'each is there once')
+  t.strictSame(await listNames(store), listed, 'each plant is in the log once')
 })

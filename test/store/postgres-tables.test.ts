@@ -1,14 +1,12 @@
-// Databases and tables that come from elsewhere: of another application, of another store, or put back from a copy.
+// Databases and tables of another application or another store, and tables that were restored from a copy.
 import { readFileSync } from 'node:fs'
-import pino from 'pino'
 import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { openStore } from '../support/stores.ts'
-import { entries, namesIn, openLog, Sightings } from './logs.ts'
+import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
+import { Sightings } from './logs.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
-const logger = pino({ level: 'silent' })
 
 const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
@@ -16,62 +14,62 @@ const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${t
 /** The tables of a store, as SQL. */
 const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
-testPostgres(
-  'follows tables that are put back from within, and counts how often plants were lost',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const client = await connect(t, url)
-    let lost = 0
-    const store = await openStore(url, { logger, lost: () => lost++ })
-    t.teardown(() => store.close())
-    await store.log.append(entries('a'))
-    t.strictSame(await namesIn(store), ['a'])
-    const sightings = new Sightings()
-    for (const times of [1, 2]) {
-      await client.query(keep)
-      await store.log.append(entries('lost'))
-      await sightings.look(store)
-      await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
-      // Several at one time find it.
-      await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
-      t.strictSame(await namesIn(store), ['a'])
-      t.equal(lost, times, 'each once')
-    }
-    t.strictSame(await store.log.append(entries('new')), ['added'])
-    await sightings.look(store)
-    t.strictSame(await namesIn(store), ['a', 'new'])
-    t.strictSame(sightings.faults, [])
-  },
-)
-
-testPostgres('does not believe a page or a mark of a log that has changed', async (t) => {
+testPostgres('follows tables that are restored in place, and counts each loss', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
+  let lost = 0
+  const store = await open(t, url, { lost: () => lost++ })
+  await add(store, 'a')
+  t.strictSame(await listNames(store), ['a'])
+  const sightings = new Sightings()
+  for (const times of [1, 2]) {
+    await client.query(keep)
+    await add(store, 'lost')
+    await sightings.look(store)
+    await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
+    // Several calls detect it at the same time.
+    await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
+    t.strictSame(await listNames(store), ['a'])
+    t.equal(lost, times, 'each loss once')
+  }
+  t.strictSame(await add(store, 'new'), ['added'])
+  await sightings.look(store)
+  t.strictSame(await listNames(store), ['a', 'new'])
+  t.strictSame(sightings.faults, [])
+})
+
+testPostgres('does not read a page of a log that has changed', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  const store = await open(t, url)
+  await add(store, 'a')
   await client.query(keep)
-  await store.log.append(entries('lost 1', 'lost 2'))
+  await add(store, 'lost 1', 'lost 2')
   const { position, mark, markOf } = await store.log.head([1, 2, 4])
   t.strictSame([position, markOf(0), markOf(2), markOf(4)], [3, '', mark, undefined])
   await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
-  const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+  const unread = unavailable('unread')
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'plants are missing')
-  await store.log.append(entries('new 1', 'new 2'))
+  await add(store, 'new 1', 'new 2')
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'others are in their place')
-  t.equal(String(await store.log.read(0, 1, String(markOf(1)))), '["a"]', 'what was not lost is the same')
+  t.equal(
+    String(await store.log.read(0, 1, String(markOf(1)))),
+    '[{"name":"a","tag":""}]',
+    'what was not lost is the same',
+  )
 })
 
-testPostgres('the database of another store is not taken for this one', async (t) => {
+testPostgres('refuses the database of another store', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
+  const store = await open(t, url)
+  await add(store, 'a')
   await client.query("UPDATE meta SET value = 'another' WHERE key = 'store'")
   await client.query(
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
   )
   const told = { name: 'StoreUnavailable', message: /a different store/ }
-  await t.rejects(store.log.append(entries('b')), { ...told, outcome: 'nothing-added' })
+  await t.rejects(add(store, 'b'), { ...told, outcome: 'nothing-added' })
   await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
 })
 
@@ -107,7 +105,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-testPostgres('a database that was made before 1.0.0 is refused, and left as it was', async (t) => {
+testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
@@ -118,11 +116,11 @@ testPostgres('a database that was made before 1.0.0 is refused, and left as it w
     message: /created by a version before 1\.0\.0: export it with that version, then import it/,
   }
   for (const mode of ['read', 'write', 'serve'] as const)
-    await t.rejects(openStore(url, { logger, mode, create: mode !== 'read' }), told, mode)
+    await t.rejects(openStore(url, { mode, create: mode !== 'read' }), told, mode)
   t.strictSame((await client.query(everything)).rows, before)
 })
 
-testPostgres('tables of another application are refused, and nothing is written', async (t) => {
+testPostgres('refuses tables of another application, and writes nothing', async (t) => {
   for (const [title, statements, options = ''] of foreign) {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)
@@ -130,8 +128,8 @@ testPostgres('tables of another application are refused, and nothing is written'
     await client.query('SELECT pg_stat_force_next_flush()')
     const before = (await client.query(everything)).rows
     const told = { message: /belongs to another application/ }
-    await t.rejects(openLog(t, url + options), told, title)
-    await t.rejects(openStore(url + options, { logger, mode: 'read' }), told, `${title}, to read`)
+    await t.rejects(open(t, url + options), told, title)
+    await t.rejects(openStore(url + options, { mode: 'read' }), told, `${title}, to read`)
     t.strictSame((await client.query(everything)).rows, before, title)
   }
 })

@@ -1,6 +1,5 @@
-// Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
-import pg from 'pg'
-import pino from 'pino'
+// Clients and servers that stop answering: locks end soon after their holder, and every wait ends.
+import type pg from 'pg'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
 import type { Cluster } from './cluster.ts'
@@ -9,14 +8,15 @@ import { until } from '../support/until.ts'
 
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
 const { vanishedMs } = await import('../../src/store/postgres/time-outs.ts')
-const { openStore } = await import('../support/stores.ts')
+const { add, entry, listNames, open, openStore, unavailable } = await import('../support/stores.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
+const { connect } = await import('../support/postgres.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
+const { eventually } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
-/** At the same time, as they mostly wait. */
+/** The tests mostly wait, so several run at a time. */
 tap.jobs = 3
 const promisedMs = 5000
 
@@ -32,31 +32,27 @@ async function settledAfter(promise: Promise<unknown>): Promise<number> {
 }
 
 async function holdHead(t: Test, url: string): Promise<pg.Client> {
-  const client = new pg.Client(url)
-  await client.connect()
-  t.teardown(() => client.end())
+  const client = await connect(t, url)
   await client.query('BEGIN; SELECT FROM head FOR UPDATE')
   return client
 }
 
-it('a replica that vanishes with the lock does not stop the others', async (t) => {
+it('a replica that vanishes while it holds the lock does not block the others', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
-  const [vanishing, other] = [await openLog(t, url), await openLog(t, direct)]
-  await other.log.append(entries('a'))
+  const [vanishing, other] = [await open(t, url), await open(t, direct)]
+  await add(other, 'a')
   const vanished = relay.breakAt('COMMIT\0', 'vanish')
-  const lost = vanishing.log.append(entries('b'))
+  const lost = add(vanishing, 'b')
   await vanished
-  const waitedMs = await settledAfter(
-    other.log.append(entries('c')).then((outcomes) => t.strictSame(outcomes, ['added'])),
-  )
-  assertWithin(t, waitedMs, promisedMs, 'the other goes on')
-  t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
-  t.strictSame((await namesIn(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
+  const waitedMs = await settledAfter(add(other, 'c').then((outcomes) => t.strictSame(outcomes, ['added'])))
+  assertWithin(t, waitedMs, promisedMs, 'the other replica continues')
+  t.strictSame(await lost, ['added'], 'a host that returns finishes its batch')
+  t.strictSame((await listNames(other)).toSorted(), ['a', 'b', 'c'], 'each plant is in the log once')
 })
 
-it('a session ends when its client falls silent', async (t) => {
-  const { sql } = await openLog(t, await postgres.createDatabase(t))
+it('the server ends the session of a silent client', async (t) => {
+  const { sql } = await open(t, await postgres.createDatabase(t))
   const rows = await sql.select(
     `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
       ('idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle',
@@ -68,46 +64,43 @@ it('a session ends when its client falls silent', async (t) => {
   const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
   const detectedS =
     value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
-  assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
+  assertWithin(t, detectedS * 1000, promisedMs, 'the server detects a host without power')
 })
 
-it('a head that another session holds', async (t) => {
+it('refuses additions in time while another session holds the head', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
+  const store = await open(t, url)
+  await add(store, 'a')
   const holder = await holdHead(t, url)
   const answers = [
-    store.log.append(entries('b')),
-    store.log.append(entries('c')),
+    add(store, 'b'),
+    add(store, 'c'),
     store.sql.execute('DELETE FROM tokens'),
     store.log.append([]),
   ]
   const times = await Promise.all(
     answers.map(async (answer) => {
       const waitedMs = settledAfter(answer)
-      await t.rejects(Promise.resolve<unknown>(answer), {
-        name: 'StoreUnavailable',
-        outcome: 'nothing-added',
-      })
+      await t.rejects(Promise.resolve<unknown>(answer), unavailable('nothing-added'))
       return waitedMs
     }),
   )
-  assertWithin(t, Math.max(...times), promisedMs, 'also to those behind')
-  t.strictSame(await namesIn(store), ['a'], 'readers wait for no lock')
+  assertWithin(t, Math.max(...times), promisedMs, 'also for those in line')
+  t.strictSame(await listNames(store), ['a'], 'readers wait for no lock')
   await holder.query('COMMIT')
-  t.strictSame(await store.log.append(entries('d')), ['added'])
-  t.strictSame(await namesIn(store), ['a', 'd'])
+  t.strictSame(await add(store, 'd'), ['added'])
+  t.strictSame(await listNames(store), ['a', 'd'])
 })
 
-it('a server that is frozen', async (t) => {
+it('answers in time if the server is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
-  await namesIn(store)
+  const store = await open(t, url)
+  await add(store, 'a')
+  await listNames(store)
   relay.freeze()
   const all = [
-    store.log.append(entries('b')),
-    store.log.append(entries('c')),
+    add(store, 'b'),
+    add(store, 'c'),
     Promise.resolve(store.log.head()),
     Promise.resolve(store.log.read(0, 1, '')),
     store.sql.select('SELECT 1'),
@@ -115,14 +108,14 @@ it('a server that is frozen', async (t) => {
   ]
   for (const answer of all) answer.catch(() => {})
   const times = await Promise.all(all.map(settledAfter))
-  assertWithin(t, Math.max(...times), promisedMs, 'all are told')
+  assertWithin(t, Math.max(...times), promisedMs, 'every call')
   for (const answer of all)
     await t.rejects(Promise.resolve<unknown>(answer), {
       name: 'StoreUnavailable',
       message: /127\.0\.0\.1|timed out/,
     })
   relay.thaw()
-  t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
+  t.strictSame(await add(store, 'd'), ['added'], 'the store recovers by itself')
 })
 
 /** The sessions of services on the primary. */
@@ -131,41 +124,29 @@ async function countSessions({ primary }: Cluster): Promise<number> {
   return rows.length
 }
 
-/** Uses the store in every way until it was refused often; resolves to the most sessions there ever were. */
-async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promise<void> {
-  const store = await openLog(t, cluster.url())
-  await store.log.append(entries('a'))
-  await namesIn(store)
-  await store.sql.select('SELECT 1')
-  await store.log.append([])
+it('opens few sessions while the standbys do not answer', async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: true })
+  const store = await open(t, cluster.url())
+  const useAll = () => [add(store, 'a'), store.log.head(), store.sql.select('SELECT 1'), store.log.append([])]
+  await Promise.all(useAll())
+  await listNames(store)
   const before = await countSessions(cluster)
   for (const standby of cluster.standbys) standby.signal('SIGSTOP')
-  const most: number[] = []
-  for (let round = 0; round < rounds; round++) {
-    const uses = [
-      store.log.append(entries('b')),
-      store.log.head(),
-      store.sql.select('SELECT 1'),
-      store.log.append([]),
-    ]
-    await Promise.allSettled(uses)
-    most.push((await countSessions(cluster)) - before)
+  for (let round = 0; round < 4; round++) {
+    await Promise.allSettled(useAll())
+    const more = (await countSessions(cluster)) - before
+    t.ok(more <= 8, `${more} more sessions`)
   }
-  t.ok(Math.max(...most) <= 8, `more than before: ${most}`)
   for (const standby of cluster.standbys) standby.signal('SIGCONT')
-  t.match(await eventually(() => namesIn(store)), ['a'])
-  t.strictSame(await eventually(() => store.log.append(entries('c'))), ['added'])
+  t.match(await eventually(() => listNames(store)), ['a'])
+  t.strictSame(await eventually(() => add(store, 'c')), ['added'])
   await until(async () => (await countSessions(cluster)) <= before)
-}
-
-it('sessions do not pile up while the standbys do not answer', async (t) => {
-  await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 4)
 })
 
-it('a command that reads gives up a server that is frozen', async (t) => {
+it('a command that reads gives up on a frozen server', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   relay.freeze()
-  const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+  const answer = openStore(url, { mode: 'read' })
   answer.catch(() => {})
   assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
   await t.rejects(answer, {
@@ -173,37 +154,37 @@ it('a command that reads gives up a server that is frozen', async (t) => {
   })
 })
 
-it('a batch gives up at the deadline that it is given', async (t) => {
+it('a batch gives up at its deadline', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
+  const store = await open(t, url)
+  await add(store, 'a')
   const holder = await holdHead(t, url)
-  // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
-  const first = store.log.append(entries('b'))
+  // The first batch has the full time limit, the others have less.
+  const first = add(store, 'b')
   const order: string[] = []
   const shares = [0.5, 0.25, 0.1, -0.001]
   const batches = shares.map(async (share) => {
     const leftMs = share * storeLimitMs
-    const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
-    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
+    const answer = store.log.append([entry('late')], { deadlineMs: performance.now() + leftMs })
+    await t.rejects(answer, unavailable('nothing-added'), `${leftMs} ms`)
     order.push(`${share}`)
   })
   first.catch(() => order.push('first'))
-  await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(first, unavailable('nothing-added'))
   await Promise.all(batches)
   t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
   await holder.query('COMMIT')
 })
 
-it('closing waits for a batch that waits, and no longer', async (t) => {
+it('closing waits for a blocked batch, but not for long', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   await holdHead(t, url)
-  const answer = store.log.append(entries('a'))
+  const answer = add(store, 'a')
   answer.catch(() => {})
   const waitedMs = await settledAfter(store.close())
   assertWithin(t, waitedMs, promisedMs, 'closed')
-  await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(answer, unavailable('nothing-added'))
   const server = await sharedServer()
   const name = new URL(url).pathname.slice(1)
   const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
@@ -221,9 +202,9 @@ async function operate(url: string) {
   }
 }
 
-it('attempts that fail leave no session open', async (t) => {
+it('failed attempts leave no session open', async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   const { query, count } = await operate(url)
   await store.log.head()
   await query('ALTER DATABASE $name SET default_transaction_read_only = on')
@@ -232,15 +213,15 @@ it('attempts that fail leave no session open', async (t) => {
   await until(async () => (await count()) === 0)
 })
 
-it('a head that may be ahead of the standbys is read on another session, and the one before ends', async (t) => {
+it('reads a head that may be ahead of the standbys on a new session, and closes the old one', async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url } = await startRelay(t, direct)
-  const store = await openLog(t, url)
+  const store = await open(t, url)
   const { count } = await operate(direct)
   await store.log.head()
   const before = await count()
   const broken = relay.breakAt('COMMIT\0', 'after')
-  t.strictSame(await store.log.append(entries('a')), ['added'])
+  t.strictSame(await add(store, 'a'), ['added'])
   await broken
   t.equal((await store.log.head()).position, 1)
   await until(async () => (await count()) <= before)

@@ -1,33 +1,22 @@
-// What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
+// PostgreSQL only: refused databases, and the settings of a session.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
-import type { Test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
 import { findEngine, sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
-import { collectLines, openStore, type Store } from '../support/stores.ts'
-import { entries, namesIn, openLog } from './logs.ts'
+import { add, collectLines, entry, listNames, open, openStore, unavailable } from '../support/stores.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
-const logger = pino({ level: 'silent' })
-const onePlant = [{ item: '"a"', id: undefined }]
+const onePlant = [entry('a')]
 
-async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url, { logger })
-  t.teardown(() => store.close())
-  return store
-}
-
-testPostgres('a time-out of the database ends no work on a whole store', async (t) => {
+testPostgres('ignores the statement time-out of the database for long work', async (t) => {
   const url = await postgres.createDatabase(t)
   await (await open(t, url)).log.append(onePlant)
   const client = await connect(t, url)
   await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '300ms'`)
-  const reader = await openStore(url, { logger, mode: 'read' })
-  t.teardown(() => reader.close())
+  const reader = await open(t, url, { mode: 'read' })
   await client.query('BEGIN; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE')
   const status = reader.status()
   status.catch(() => {})
@@ -36,25 +25,22 @@ testPostgres('a time-out of the database ends no work on a whole store', async (
   await t.resolves(status)
 })
 
-testPostgres(
-  'a write that came too late does not let the next one into the transaction of the first',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const store = await open(t, url)
-    await store.log.append(entries('a'))
-    const client = await connect(t, url)
-    await client.query('BEGIN; SELECT FROM head FOR UPDATE')
-    const first = store.log.append(entries('b'))
-    const second = store.log.append(entries('late'), { deadlineMs: performance.now() + 600 })
-    const third = store.log.append(entries('c'))
-    await t.rejects(second, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-    await client.query('COMMIT')
-    t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
-    t.strictSame(await namesIn(store), ['a', 'b', 'c'])
-  },
-)
+testPostgres('a late write does not break the turn of the next one', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await open(t, url)
+  await add(store, 'a')
+  const client = await connect(t, url)
+  await client.query('BEGIN; SELECT FROM head FOR UPDATE')
+  const first = add(store, 'b')
+  const second = store.log.append([entry('late')], { deadlineMs: performance.now() + 600 })
+  const third = add(store, 'c')
+  await t.rejects(second, unavailable('nothing-added'))
+  await client.query('COMMIT')
+  t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
+})
 
-testPostgres('a database that cannot be used is refused in one line without the password', async (t) => {
+testPostgres('refuses an unusable database in one line without its password', async (t) => {
   const server = await sharedServer()
   const { host } = new URL(server.url())
   await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
@@ -79,7 +65,7 @@ testPostgres('a database that cannot be used is refused in one line without the 
     ],
   ]
   const refuse = async ([url, message]: [string, RegExp]) => {
-    const error = await openStore(url, { logger }).catch((error) => error)
+    const error = await openStore(url).catch((error) => error)
     t.ok(error instanceof StoreRefused, url)
     t.match(error.message, message)
     t.notMatch(error.message, /wr[%@]|\n/)
@@ -102,20 +88,17 @@ testPostgres('a commit waits for stable storage, whatever the default of the ser
   }
 })
 
-testPostgres(
-  'the server ends a statement that only reads, and never a commit, which waits for its standbys',
-  async (t) => {
-    const { sql } = await open(t, await postgres.createDatabase(t))
-    t.strictSame(
-      { ...(await sql.select('SHOW statement_timeout'))[0] },
-      { statement_timeout: `${attemptMs / 1000}s` },
-    )
-    await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
-    t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
-  },
-)
+testPostgres('sets a time-out for reads, and none for commits', async (t) => {
+  const { sql } = await open(t, await postgres.createDatabase(t))
+  t.strictSame(
+    { ...(await sql.select('SHOW statement_timeout'))[0] },
+    { statement_timeout: `${attemptMs / 1000}s` },
+  )
+  await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
+  t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
+})
 
-testPostgres('settings of a role that would break the service are overridden', async (t) => {
+testPostgres('overrides settings of a role that would break the service', async (t) => {
   const server = await sharedServer()
   const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
   await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
@@ -136,45 +119,38 @@ testPostgres('settings of a role that would break the service are overridden', a
   const kept = (await sql.select('SELECT name, setting, reset_val FROM pg_settings')).filter(
     ({ name, setting, reset_val }) => String(name) in settings && setting === reset_val,
   )
-  t.strictSame(kept, [], 'each has a value of ours')
+  t.strictSame(kept, [], 'every setting is overridden')
 })
 
-testPostgres(
-  'a warning at the start of a session, of another collation version, fails no commit',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const name = new URL(url).pathname.slice(1)
-    const server = await sharedServer()
-    await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
-    const { log } = await open(t, url)
-    t.strictSame(await log.append(onePlant), ['added'])
-  },
-)
+testPostgres('commits despite a warning about the collation version', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const name = new URL(url).pathname.slice(1)
+  const server = await sharedServer()
+  await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
+  const { log } = await open(t, url)
+  t.strictSame(await log.append(onePlant), ['added'])
+})
 
-testPostgres(
-  'settings that can cost acknowledged plants are reported at the start, and in status',
-  async (t) => {
-    const url = await postgres.createDatabase(t)
-    const server = await sharedServer()
-    await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
-    const { logger, lines } = collectLines()
-    const store = await openStore(url, { logger, mode: 'serve' })
-    t.teardown(() => store.close())
-    t.match(lines, [
-      { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
-      { level: 40, msg: /^synchronous_commit is off on the database server/ },
-    ])
-    t.equal(lines.length, 2)
-    t.strictSame((await store.status()).cluster?.unsafe, ['fsync', 'synchronous_commit'])
-    const { stdout } = await runCommand(['status', '--database-url', url])
-    t.match(stdout, /^warning {2}fsync is off on the database server/m)
-  },
-)
+testPostgres('reports unsafe settings of the server at the start and in status', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const server = await sharedServer()
+  await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
+  const { logger, lines } = collectLines()
+  const store = await open(t, url, { logger, mode: 'serve' })
+  t.match(lines, [
+    { level: 40, msg: /^fsync is off on the database server: .* can lose/ },
+    { level: 40, msg: /^synchronous_commit is off on the database server/ },
+  ])
+  t.equal(lines.length, 2)
+  t.strictSame((await store.status()).cluster?.unsafe, ['fsync', 'synchronous_commit'])
+  const { stdout } = await runCommand(['status', '--database-url', url])
+  t.match(stdout, /^warning {2}fsync is off on the database server/m)
+})
 
-testPostgres('the reason why a session ended is logged in plain words', async (t) => {
+testPostgres('logs why a session ended', async (t) => {
   const url = await postgres.createDatabase(t)
   const { logger, find } = collectLines()
-  const { sql } = await openLog(t, url, logger)
+  const { sql } = await open(t, url, { logger })
   const text = 'SELECT pg_terminate_backend(pg_backend_pid()) FROM (VALUES (1)) AS one WHERE $1 = 1'
   const answer = sql.select(text, [1])
   answer.catch(() => {})
@@ -208,35 +184,32 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
   ]
   for (const [url, fault] of bad) {
     t.match(faultOf(url), fault, url)
-    t.notMatch(faultOf(url), /s3cret/, 'and no password is repeated')
+    t.notMatch(faultOf(url), /s3cret/, 'without a password')
   }
   t.end()
 })
 
-testPostgres('a batch that the server refuses when it is written is known not to be there', async (t) => {
+testPostgres('answers nothing-added if the server refuses to write a batch', async (t) => {
   const { log } = await open(t, await postgres.createDatabase(t))
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
-  await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await t.rejects(impossible, unavailable('nothing-added'))
   t.equal((await log.head()).position, 0)
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('a batch is repeated on another session if its own has become read-only', async (t) => {
+testPostgres('repeats a batch on another session if its own has become read-only', async (t) => {
   const { log, sql } = await open(t, await postgres.createDatabase(t))
   await sql.execute('SET default_transaction_read_only = on')
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('a closed store answers nothing', async (t) => {
-  const store = await openStore(await postgres.createDatabase(t), { logger })
+testPostgres('a closed store refuses every call', async (t) => {
+  const store = await openStore(await postgres.createDatabase(t))
   const last = store.log.append(onePlant)
-  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {
-    name: 'StoreUnavailable',
-    outcome: 'unread',
-  })
+  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), unavailable('unread'))
   await store.close()
   await cut
-  t.strictSame(await last, ['added'], 'a batch that was under way is finished')
+  t.strictSame(await last, ['added'], 'a batch in progress is finished')
   for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
     await t.rejects(Promise.resolve(late), StoreUnavailable)
 })

@@ -1,5 +1,5 @@
-// The power fails after a restart: what was acknowledged is on the disk, also what a new process found in the page cache
-// only. Needs Linux and a C compiler.
+// The power fails after a restart: acknowledged plants are on the disk, even those that a new process found only in the
+// page cache. Needs Linux and a C compiler.
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { spawnCli } from '../support/commands.ts'
@@ -49,7 +49,7 @@ async function leaveUnsynced(t: Test, before = 1): Promise<Disk> {
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n + 1}`)
 
-test('a kill during the sync of a plant, and a retry that is answered 200 by the next process', {
+test('keeps a plant whose sync was killed, after the next process acknowledges a retry', {
   skip,
 }, async (t) => {
   const disk = new Disk(t)
@@ -68,7 +68,7 @@ test('a kill during the sync of a plant, and a retry that is answered 200 by the
   t.strictSame(await survivors(t, disk.cutPower()), ['1', '2'])
 })
 
-test('a sync that failed ends the service, and what the next one lists and adds is on the disk', {
+test('a failed sync ends the service, and the next one keeps what it lists and adds', {
   skip,
 }, async (t) => {
   const disk = await leaveUnsynced(t)
@@ -81,7 +81,7 @@ test('a sync that failed ends the service, and what the next one lists and adds 
   t.strictSame(await survivors(t, disk.cutPower()), ['1', '2', '3'])
 })
 
-test('a sync that failed, then a command that writes: what it found is on the disk', { skip }, async (t) => {
+test('a command that writes after a failed sync syncs what it finds', { skip }, async (t) => {
   const disk = await leaveUnsynced(t)
   const command = spawnCli(t, ['token', 'create', '--name', 'a'], disk.env())
   t.match(await command.ended, { code: 0 })
@@ -90,7 +90,7 @@ test('a sync that failed, then a command that writes: what it found is on the di
 })
 
 for (const ending of ['-wal', '.db'])
-  test(`a sync of ${ending} that fails at a start ends it, and nothing is served`, { skip }, async (t) => {
+  test(`a start whose sync of ${ending} fails ends and serves nothing`, { skip }, async (t) => {
     const disk = new Disk(t)
     const killed = await startService(t, disk.env())
     t.equal(await add(killed, 1), 200)
@@ -103,7 +103,7 @@ for (const ending of ['-wal', '.db'])
     t.strictSame(await survivors(t, disk.path), ['1'])
   })
 
-test(`${cuts} cuts while the next process starts lose nothing that was acknowledged`, { skip }, async (t) => {
+test(`${cuts} power cuts during a start lose no acknowledged plant`, { skip }, async (t) => {
   tellSeed(t)
   const random = makeRandom()
   const before = 40

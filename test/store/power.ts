@@ -1,5 +1,5 @@
-// A disk whose power can be cut: processes with a library preloaded (test/support/unsynced-disk.c) keep, beside each
-// database, an image of what they have synced.
+// A disk whose power can be cut: with the preloaded library unsynced-disk.c, processes keep an image of what they have
+// synced next to each database.
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const names = ['plants.db', 'plants.db-wal']
 export class Disk {
   readonly #t: Test
   readonly #library: string
-  /** What the processes see, and what is stored. */
+  /** The files that processes see, and their synced contents. */
   readonly #cache: string
   readonly #stored: string
 
@@ -34,7 +34,7 @@ export class Disk {
     if (built.status !== 0) throw new Error(built.stderr)
   }
 
-  /** The environment of a process on this disk. `cutAt`: the first operation that it does not live to do. */
+  /** The environment of a process on this disk. `cutAt`: the operation at which the process is killed. */
   env(cutAt?: number): NodeJS.ProcessEnv {
     const cut = cutAt === undefined ? {} : { CUT_AT: String(cutAt) }
     return { LD_PRELOAD: this.#library, DISK: this.#stored, DATABASE_URL: `file:${this.path}`, ...cut }
@@ -44,7 +44,7 @@ export class Disk {
     return join(this.#cache, 'plants.db')
   }
 
-  /** From now on the syncs of files whose name ends so fail, or hang. */
+  /** Makes the syncs of files with this ending fail or hang. */
   fault(kind: 'fail' | 'hang', ending: string): void {
     writeFileSync(join(this.#stored, 'fault'), `${kind} ${ending}`)
   }
@@ -57,7 +57,7 @@ export class Disk {
     await until(() => existsSync(join(this.#stored, 'hung')))
   }
 
-  /** How many operations there were since `restart`. */
+  /** The number of operations since `restart`. */
   get steps(): number {
     return Number(readFileSync(join(this.#stored, 'steps'), 'utf8'))
   }
@@ -66,7 +66,7 @@ export class Disk {
     rmSync(join(this.#stored, 'steps'), { force: true })
   }
 
-  /** Remembers all of it; the function that it returns brings it back. */
+  /** Saves the disk; returns a function that restores it. */
   remember(): () => void {
     const kept = createDirectory(this.#t)
     const folders = [this.#cache, this.#stored]
@@ -80,8 +80,8 @@ export class Disk {
   }
 
   /**
-   * Cuts the power: returns the path of what the disk has then. `isWritten` says for each page that no sync has waited
-   * for whether the kernel has written it already.
+   * Cuts the power: returns the path of the database that is left. `isWritten`: decides for each page without a sync
+   * whether the kernel had written it.
    */
   cutPower(isWritten: () => boolean = () => false): string {
     const directory = createDirectory(this.#t)

@@ -1,12 +1,25 @@
-// A database that is not ours, or newer than we are, is refused in one line and left as it was.
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+// Databases that are refused in one line and left unchanged: foreign ones, and those made before 1.0.0.
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
-import { createDirectory } from '../support/engines.ts'
+import { createDirectory, engines } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 
+/** Commands that do not create a database. */
+const users = [
+  ['token', 'create', '--name', 'new'],
+  ['token', 'revoke', 'POhKNv1F'],
+  ['token', 'rotate', 'POhKNv1F'],
+  ['token', 'list'],
+  ['status'],
+  ['export', '-'],
+  ['verify'],
+]
+
+const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 const file = (bytes: string) => (path: string) => writeFileSync(path, bytes)
 const database = (statements: string) => (path: string) => {
   const made = new DatabaseSync(path)
@@ -22,29 +35,46 @@ const refused: [title: string, make: (path: string) => void, reason: RegExp][] =
     database('CREATE TABLE notes (text); PRAGMA user_version = 83'),
     /not a plant store/,
   ],
+  ['earlier store', (path) => copyFileSync(earlier, path), /export it with that version, then import it/],
 ]
 
-test('what is no plant store is refused and left as it was', async (t) => {
-  for (const [title, make, reason] of refused) {
+for (const [title, make, reason] of refused)
+  test(`every command refuses a file with ${title}, and leaves it unchanged`, async (t) => {
     const directory = createDirectory(t)
     const path = join(directory, 'plants.db')
     make(path)
     const before = readFileSync(path)
-    for (const command of ['serve', 'export']) {
-      const { code, stdout, stderr } = await runCommand([command], {
-        PORT: '0',
-        DATABASE_URL: `file:${path}`,
-      })
-      t.same({ code, stdout }, { code: 1, stdout: '' }, title)
+    const input = join(createDirectory(t), 'plants.ndjson')
+    writeFileSync(input, '{"name":"a","tag":""}\n')
+    for (const args of [
+      ...users,
+      ['serve'],
+      ['copy', '--from', `file:${path}`, '--to', `file:${join(directory, 'copy.db')}`],
+      ['backup', join(directory, 'backup.db')],
+      ['import', input],
+    ]) {
+      const { code, stdout, stderr } = await runCommand(args, { PORT: '0', DATABASE_URL: `file:${path}` })
+      t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
       t.match(stderr, /^plant-store: [^\n]+\n$/)
       t.match(stderr, reason)
+      t.ok(readFileSync(path).equals(before))
     }
-    t.ok(readFileSync(path).equals(before), title)
-    t.same(readdirSync(directory), ['plants.db'])
-  }
-})
+    // SQLite itself makes these for each reader.
+    const own = readdirSync(directory).filter((name) => !/-wal$|-shm$/.test(name))
+    t.same(own, ['plants.db'])
+  })
 
-test('an empty file becomes a database, and directories on the way are made for nobody else', async (t) => {
+for (const engine of engines)
+  test(`${engine.name}: commands other than serve, import, restore and copy --to create no database`, async (t) => {
+    const url = await engine.createDatabase(t)
+    for (const args of users) {
+      const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: url })
+      t.same([code, stdout], [1, ''], args.join(' '))
+      t.match(stderr, /^plant-store: [^\n]*(no file|not contain a plant store)[^\n]*\n$/, args.join(' '))
+    }
+  })
+
+test('turns an empty file into a database, and creates missing directories for its user alone', async (t) => {
   const directory = createDirectory(t)
   const empty = join(directory, 'plants.db')
   writeFileSync(empty, '')
@@ -56,7 +86,7 @@ test('an empty file becomes a database, and directories on the way are made for 
   if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
 })
 
-test('a path where no file can be made is reported in one line', async (t) => {
+test('reports a path where no file can be created in one line', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, 'file'), '')
   mkdirSync(join(directory, 'directory'))

@@ -1,4 +1,4 @@
-// Stands between a service and its database, and breaks or freezes connections at a moment of the test's choice.
+// A relay between a service and its database that breaks or freezes connections when the test wants it.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 import type { Test } from 'tap'
@@ -6,7 +6,7 @@ import type { Cluster } from './cluster.ts'
 
 /**
  * `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client;
- * `vanish`: as if the client's host had lost its power: nothing passes any more, and the server is told nothing.
+ * `vanish`: as if the host of the client had lost power: nothing is transferred, and the server is not notified.
  */
 export type Fault = 'before' | 'after' | 'vanish'
 type Pair = { client: Socket; server: Socket; cut: () => void }
@@ -29,14 +29,14 @@ export class Relay {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Breaks the connection once, at the first message with this text; resolves when it has. */
+  /** Breaks the connection once, at the first message with this text; resolves when it is broken. */
   breakAt(message: string, fault: Fault): Promise<void> {
     return new Promise((broken) => {
       this.#planned = { message, fault, broken }
     })
   }
 
-  /** Nothing passes any more, and nothing is said; what is sent meanwhile is kept. */
+  /** Transfers nothing, and keeps what is sent meanwhile. */
   freeze(): void {
     this.#frozen = true
     for (const { client, server } of this.#pairs) {
@@ -45,7 +45,7 @@ export class Relay {
     }
   }
 
-  /** All passes again, what was kept first. */
+  /** Transfers everything again, beginning with what was kept. */
   thaw(): void {
     this.#frozen = false
     for (const { client, server } of this.#pairs) {
@@ -54,7 +54,7 @@ export class Relay {
     }
   }
 
-  /** Cuts all connections and takes no more. */
+  /** Closes all connections and accepts no more. */
   close(): void {
     this.#server.close()
     for (const { cut } of this.#pairs) cut()
@@ -98,7 +98,7 @@ export class Relay {
   }
 }
 
-/** Starts a relay to the database at a URL; resolves to it and the URL that leads through it. */
+/** Starts a relay to the database at a URL; resolves to the relay and its URL. */
 export async function startRelay(t: Test, url: string): Promise<{ relay: Relay; url: string; port: number }> {
   const target = new URL(url)
   const relay = new Relay(Number(target.port))
@@ -108,7 +108,7 @@ export async function startRelay(t: Test, url: string): Promise<{ relay: Relay; 
   return { relay, url: target.href, port }
 }
 
-/** Starts a relay to each server of a cluster; `to` finds the one that leads to a server's port. */
+/** Starts a relay to each server of a cluster; `to` finds the relay to a port. */
 export async function startRelays(
   t: Test,
   cluster: Cluster,
@@ -116,10 +116,9 @@ export async function startRelays(
   const relays = new Map<number, Relay>()
   const hosts: string[] = []
   for (const target of cluster.ports) {
-    const relay = new Relay(target)
+    const { relay, port } = await startRelay(t, `postgres://127.0.0.1:${target}`)
     relays.set(target, relay)
-    hosts.push(`127.0.0.1:${await relay.listen()}`)
-    t.teardown(() => relay.close())
+    hosts.push(`127.0.0.1:${port}`)
   }
   return { url: `postgres://postgres@${hosts}/postgres`, to: (port) => relays.get(port) as Relay }
 }

@@ -1,9 +1,8 @@
-// What no test in this process could survive: a -shm that is cut, a file that may not grow. And what is synced before a
-// start is done.
+// SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
@@ -12,7 +11,7 @@ import { skipWithout } from '../support/tools.ts'
 import { type Appender, addMany, startAppender } from './appenders.ts'
 import { truncate } from './outside.ts'
 
-/** Another program with a transaction, beside the service: it commits when it is told to. */
+/** Another program with a transaction: it commits when it receives a line. */
 const neighbour = `
   const db = new (require('node:sqlite').DatabaseSync)(process.argv[1])
   db.exec('PRAGMA busy_timeout = 2000; BEGIN IMMEDIATE')
@@ -21,7 +20,7 @@ const neighbour = `
     db.exec("INSERT INTO plants SELECT max(position) + 1, NULL, '{}', 'abcdefghijk', 0 FROM plants; COMMIT")
   })`
 
-test('a -shm that is cut beside a transaction of another program ends them, and loses nothing', async (t) => {
+test('a -shm that is truncated during a transaction of another program loses no plant', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const appender = await startAppender(t, path)
   const added: string[] = []
@@ -34,7 +33,7 @@ test('a -shm that is cut beside a transaction of another program ends them, and 
   const emptied = new DatabaseSync(path)
   emptied.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   emptied.close()
-  // These are in the write-ahead log alone, where the -shm says how to find them.
+  // These are only in the write-ahead log, which is indexed by the -shm.
   while (added.length < 20) await addNext()
   const other = spawn(process.execPath, ['-e', neighbour, path], { stdio: ['pipe', 'pipe', 'ignore'] })
   t.teardown(() => other.kill('SIGKILL'))
@@ -52,7 +51,7 @@ test('a -shm that is cut beside a transaction of another program ends them, and 
   t.strictSame(
     added.filter((name) => !names.includes(name)),
     [],
-    'what was acknowledged is there',
+    'acknowledged plants are kept',
   )
   t.match(await store.sql.select('PRAGMA integrity_check'), [{ integrity_check: 'ok' }])
   await add(store, 'more')
@@ -86,12 +85,12 @@ test('a -wal that another program empties in a checkpoint is no fault', async (t
 
 const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
 
-test('a store that is closed takes no locks from another one on the same file', {
+test('closing a store keeps the locks of another store on the same file', {
   skip: noLocks,
 }, async (t) => {
   const one = await openFile(t)
   const two = await openFile(t, one.path)
-  // A process that finds no lock in the -shm cuts it, and with that the memory of this one; one that finds none on the
+  // A process that finds no lock on the -shm truncates it, although it is mapped here; one that finds none on the
   // database deletes the -wal when it closes.
   const inodes = ['', '-shm'].map((ending) => statSync(one.path + ending).ino)
   const isLocked = () => {
@@ -105,15 +104,15 @@ test('a store that is closed takes no locks from another one on the same file', 
   t.notOk(isLocked())
 })
 
-test('a file that may not grow: the outcome is unknown, and what was acknowledged is there', async (t) => {
+test('answers unknown when the file cannot grow, and keeps acknowledged plants', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
-  // In units of 512 bytes (POSIX): the first write-ahead log ends there, a new one has room again. What tap loads into
-  // each process takes the signal for its end.
+  // In units of 512 bytes (POSIX): the first write-ahead log reaches the limit, a new one has room again. The signal would
+  // end the instruments of tap.
   const wrap = ['sh', '-c', 'trap "" XFSZ; ulimit -f 400; unset NODE_OPTIONS; exec "$@"', 'sh']
   const appender = await startAppender(t, path, { wrap })
   const { added, answers } = await addMany(appender, 200)
   t.ok(answers.includes('unknown'), `${answers}`)
-  t.ok(added.includes('199'), 'it goes on with a new write-ahead log')
+  t.ok(added.includes('199'), 'continues with a new write-ahead log')
   t.equal(await appender.end(), 0)
   const { store } = await openFile(t, path)
   const names = await listNames(store)
@@ -126,13 +125,13 @@ test('a file that may not grow: the outcome is unknown, and what was acknowledge
 
 const skip = skipWithout('strace')
 
-/** Starts an appender whose syncs, writes and answers go into a file. */
+/** Starts an appender, and records its syncs, writes and answers in a file. */
 async function startTraced(t: Test, path: string, trace: string): Promise<Appender> {
   const calls = 'trace=fsync,fdatasync,write,pwrite64'
   return startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
 }
 
-test('a log that a killed process left is synced, written back, and the file synced, before a start is done', {
+test('a start syncs the log of a killed process, writes it back, and syncs the file', {
   skip,
 }, async (t) => {
   const directory = createDirectory(t)
@@ -156,23 +155,19 @@ test('a log that a killed process left is synced, written back, and the file syn
   )
 })
 
-test('each directory that is made is synced into the one above it', { skip }, async (t) => {
+test('a start syncs each directory that it creates, and the file and its directory every time', {
+  skip,
+}, async (t) => {
   const directory = createDirectory(t)
-  const trace = join(directory, 'trace')
-  const path = join(directory, 'data', 'of', 'plants.db')
-  t.equal(await (await startTraced(t, path, trace)).end(), 0)
-  const calls = readFileSync(trace, 'utf8')
-  for (const above of [directory, join(directory, 'data'), join(directory, 'data', 'of')])
-    t.match(calls, new RegExp(`f(data)?sync\\(\\d+<${above}>\\) += 0`))
-})
-
-test('the file and its directory are synced at each start', { skip }, async (t) => {
-  const directory = createDirectory(t)
-  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
-  const { store } = await openFile(t, path)
-  await store.close()
-  // SQLite itself syncs them when it writes: here nothing is written.
-  t.equal(await (await startTraced(t, path, trace)).end(), 0)
-  const calls = readFileSync(trace, 'utf8')
-  for (const synced of [path, directory]) t.match(calls, new RegExp(`f(data)?sync\\(\\d+<${synced}>\\) += 0`))
+  const [trace, data] = [join(directory, 'trace'), join(directory, 'data')]
+  const path = join(data, 'of', 'plants.db')
+  // SQLite itself syncs the file when it writes: the second start writes nothing.
+  for (const synced of [
+    [directory, data, dirname(path)],
+    [path, dirname(path)],
+  ]) {
+    t.equal(await (await startTraced(t, path, trace)).end(), 0)
+    const calls = readFileSync(trace, 'utf8')
+    for (const name of synced) t.match(calls, new RegExp(`f(data)?sync\\(\\d+<${name}>\\) += 0`))
+  }
 })

@@ -1,4 +1,4 @@
-// The writer of a SQLite store: locks, time-outs, full disks, and a database that has to be opened again.
+// The writer of a SQLite store: locks, time-outs, full disks, and databases that must be opened again.
 import { once } from 'node:events'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,12 +21,12 @@ function lock(t: Test, path: string): DatabaseSync {
   return other
 }
 
-/** SQLite cannot open that: the writer closes the database, and opens it again for the next request. */
+/** Fails in SQLite, so that the writer closes the database and opens it again for the next request. */
 const breaking = "ATTACH '/nowhere/at/all' AS other"
 
-test('a full disk is reported with the path of the file on it', async (t) => {
+test('reports a full disk with the path of the file', async (t) => {
   const { store, path } = await openFile(t)
-  // For SQLite its own bound of a file is a full disk; the least is the size that the file has.
+  // SQLite reports its own size limit as a full disk; the smallest limit is the current size.
   await store.sql.execute('PRAGMA max_page_count = 1')
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: '' })
   const entries = Array.from({ length: 1000 }, () => ({ item, id: undefined }))
@@ -36,7 +36,7 @@ test('a full disk is reported with the path of the file on it', async (t) => {
   t.strictSame(await listNames(store), ['with room again'])
 })
 
-test('after an I/O error the file is opened again once it is back at its path', async (t) => {
+test('opens the file again after an I/O error, once it is back at its path', async (t) => {
   const { store, path, lines } = await openFile(t)
   await add(store, 'a')
   await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
@@ -51,7 +51,7 @@ test('after an I/O error the file is opened again once it is back at its path', 
   t.match(lines[0], { msg: 'plants cannot be added to the database' })
 })
 
-test('a writer thread that ends leaves the outcome unknown, and nothing is added from then on', async (t) => {
+test('answers unknown when the writer thread ends, and adds nothing afterwards', async (t) => {
   const started = once(process, 'worker')
   const { store, path } = await openFile(t)
   lock(t, path)
@@ -65,7 +65,7 @@ test('a writer thread that ends leaves the outcome unknown, and nothing is added
   t.strictSame(await listNames(store), [], 'lists continue')
 })
 
-test('while the file cannot be opened again, each batch is refused, and later ones get their own outcomes', async (t) => {
+test('refuses batches until the file can be opened again, and gives later ones their own outcomes', async (t) => {
   const { store, path } = await openFile(t)
   await store.log.append([entry('a', 1)])
   for (let round = 0; round < 3; round++) {
@@ -87,13 +87,13 @@ test('while the file cannot be opened again, each batch is refused, and later on
   t.strictSame(await listNames(store), ['a', '0', '1', '2'])
 })
 
-test('a locked file: each batch is refused by its deadline, and none is added afterwards', async (t) => {
+test('refuses batches by their deadline while the file is locked, and adds none later', async (t) => {
   const { store, path } = await openFile(t)
   const other = lock(t, path)
   const startMs = performance.now()
   const late = ['a', 'b', 'c'].map((name) => store.log.append([entry(name)], { deadlineMs: startMs + 700 }))
   await Promise.all(late.map((answer) => t.rejects(answer, { name: 'StoreUnavailable' })))
-  assertWithin(t, performance.now() - startMs, 2000, 'the time they waited in line counts')
+  assertWithin(t, performance.now() - startMs, 2000, 'including the time in line')
   await t.rejects(store.log.append([]), unavailable('nothing-added'))
   other.close()
   await store.log.append([])
@@ -101,7 +101,7 @@ test('a locked file: each batch is refused by its deadline, and none is added af
   t.strictSame(await listNames(store), ['d'])
 })
 
-test('a batch that reaches the thread just before its deadline is refused, and the next one is added', async (t) => {
+test('refuses a batch just before its deadline, and adds the next one', async (t) => {
   const { store } = await openFile(t)
   const soon = performance.now() + marginMs / 2
   await t.rejects(store.log.append([entry('late')], { deadlineMs: soon }), unavailable('nothing-added'))
@@ -109,25 +109,7 @@ test('a batch that reaches the thread just before its deadline is refused, and t
   t.strictSame(await listNames(store), ['in time'])
 })
 
-test('each commit attempt has a fresh mark, also after one that failed', async (t) => {
-  const { store } = await openFile(t)
-  const marks: string[] = []
-  for (const name of ['a', 'b']) {
-    await add(store, name)
-    marks.push((await store.log.head()).mark)
-  }
-  await store.sql.execute(
-    "CREATE TRIGGER full BEFORE INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN SELECT raise(ABORT, 'full'); END",
-  )
-  await t.rejects(add(store, 'c', 'bad'), unavailable('nothing-added'))
-  t.equal((await store.log.head()).mark, marks[1])
-  await add(store, 'c')
-  marks.push((await store.log.head()).mark)
-  t.equal(new Set(marks).size, 3)
-  t.strictSame(await listNames(store), ['a', 'b', 'c'])
-})
-
-test('a COMMIT that fails leaves the outcome unknown', async (t) => {
+test('answers unknown if COMMIT fails', async (t) => {
   const { store } = await openFile(t)
   const { execute } = store.sql
   await execute('CREATE TABLE owner (id INTEGER PRIMARY KEY)')
@@ -140,7 +122,7 @@ test('a COMMIT that fails leaves the outcome unknown', async (t) => {
   t.strictSame(await listNames(store), ['b'])
 })
 
-test('while a request is overdue further ones are refused, until it is answered', async (t) => {
+test('refuses further requests while one is overdue', async (t) => {
   const posted: (Request | 'close')[] = []
   const requests = openRequests((order) => posted.push(order))
   const probe = { items: [], ids: [] }
@@ -154,21 +136,21 @@ test('while a request is overdue further ones are refused, until it is answered'
   t.equal(await answered, 7)
 })
 
-test('a closed store adds nothing and opens no file', async (t) => {
+test('adds nothing after it is closed', async (t) => {
   const { store } = await openFile(t)
   await store.close()
   await t.rejects(add(store, 'a'), unavailable('nothing-added'))
   await t.rejects(async () => store.log.head(), unavailable('unread'))
 })
 
-test('a store is closed in time, though its writer waits for a lock', async (t) => {
+test('closes in time although its writer waits for a lock', async (t) => {
   const { store, path } = await openFile(t)
   lock(t, path)
   const added = add(store, 'a').catch(() => {})
   t.equal(await Promise.race([store.close().then(() => 'closed'), added.then(() => 'refused')]), 'closed')
 })
 
-test('a file that another program has locked is refused, and opened once it is free', async (t) => {
+test('refuses a file that another program has locked, until it is free', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const other = new DatabaseSync(path)
   other.exec('BEGIN EXCLUSIVE')

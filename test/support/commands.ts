@@ -1,5 +1,5 @@
-// Commands that are run to their end, one after another in a process that the tests of a file share: to start one costs
-// more than most of them do. What a process of its own can show alone (signals, a service) takes `spawnCli`.
+// Runs commands, one after another, in one process per test file, since starting a process takes longer than most commands.
+// Tests of signals and services need a separate process: `spawnCli`.
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import tap from 'tap'
 import { type Ended, inherited, noteProcess, type Ran, spawnBare, spawnProgram } from './processes.ts'
 
-/** What the process is sent. It answers with the exit code, and ends what it has written to each stream with `mark`. */
+/** A command for the process, which answers with the exit code, and writes `mark` at the end of each stream. */
 export type CommandLine = { args: string[]; env: NodeJS.ProcessEnv; cwd: string; mark: string }
 
 const mark = '\0'
@@ -39,7 +39,7 @@ async function runNext(line: CommandLine): Promise<Ran> {
   return { code, stdout: said, stderr: complained }
 }
 
-/** Nothing of the process keeps the test file from its end, unless a command runs. */
+/** Keeps the test file alive only while a command runs. */
 function start() {
   const script = fileURLToPath(new URL('./command-process.ts', import.meta.url))
   const child = spawnBare(process.execPath, [script], {
@@ -79,7 +79,7 @@ function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
 
 export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another copy. */
+/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another installation. */
 export function spawnCli(
   t: Test,
   args: string[],

@@ -1,10 +1,10 @@
-// Holds answers against openapi.yaml: what the document does not say of them, and what was seen of what it says.
+// Compares responses with openapi.yaml, and records which documented responses were seen.
 import { globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
 
-/** An answer to a request. `path`: below the base path, without its query. `body`: undefined when it is not known. */
+/** A response. `path`: of the request, below the base path and without its query. `body`: undefined if unknown. */
 export type Seen = {
   method: string
   path: string
@@ -17,7 +17,7 @@ export type Seen = {
 type Node = any
 
 const source = fileURLToPath(new URL('../../openapi.yaml', import.meta.url))
-/** What tests have seen: a file for each of their processes. */
+/** The responses that tests have seen: one file per process. */
 const directory = fileURLToPath(new URL('../../.tap/contract', import.meta.url))
 const kept = `${directory}/document.json`
 
@@ -25,7 +25,7 @@ let document: Node
 let ajv: Ajv2020 | undefined
 const seen = new Set<string>()
 
-/** The document, as it is on disk. To read it as YAML takes long: the first who does keeps it for the others. */
+/** The document on disk. Parsing YAML takes long, so the first process stores it as JSON for the others. */
 export function readDocument(): Node {
   document ??= isKept() ? JSON.parse(readFileSync(kept, 'utf8')) : keep(parse(readFileSync(source, 'utf8')))
   return document
@@ -44,7 +44,7 @@ function keep(parsed: Node): Node {
   return parsed
 }
 
-/** What a place in the document is, wherever that is said; with the pointer to where that is. */
+/** Resolves references in the document: returns the node, and the pointer to it. */
 export function resolve(pointer: string): { node: Node; pointer: string } {
   let node = readDocument()
   for (const step of pointer.split('/').slice(1))
@@ -54,12 +54,12 @@ export function resolve(pointer: string): { node: Node; pointer: string } {
 
 const escapeStep = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** How what was seen is named: by an operation, a status and a header, or none. */
+/** The name of a response, or of one of its headers. */
 export function nameSeen(operation: string, status: string | number, header = ''): string {
   return [operation, status, header.toLowerCase()].join(' ').trim()
 }
 
-/** Notes an answer. Returns what about it is not as the document says. */
+/** Records a response. Returns its contradictions to the document. */
 export function holdAgainstContract(answer: Seen): string[] {
   const { method, path, status } = answer
   const place = `/paths/${escapeStep(path)}/${method.toLowerCase()}`
@@ -129,7 +129,7 @@ function save(): void {
   writeFileSync(`${directory}/seen-${process.pid}-${Date.now()}.json`, JSON.stringify([...seen]))
 }
 
-/** Fails if the contract has an answer, or a header of one, that no test has seen. */
+/** Fails if no test has seen a response or header of the contract. */
 function checkCoverage(): void {
   const documented = Object.entries<object>(readDocument().paths).flatMap(([path, item]) =>
     Object.entries<{ responses?: object }>(item as never).flatMap(([method, { responses = {} }]) =>

@@ -1,19 +1,11 @@
-// Stores with plants and tokens, copies under way, and what a copy must come to.
+// Stores with plants and tokens, running copies, and the checksum of a log.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { nameDatabase } from '../../src/cli/options.ts'
 import { hashToken, makeToken } from '../../src/tokens/format.ts'
 import { runCommand, spawnCli } from './commands.ts'
-import { openStore, type Store } from './stores.ts'
-
-/** Opens the store at a URL; it closes when the test ends. */
-export async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
-  t.teardown(() => store.close())
-  return store
-}
+import { open, type Store } from './stores.ts'
 
 /** Adds plants of many kinds, with and without an id, and a token. Resolves to the text of the token. */
 export async function fill(store: Store, count: number): Promise<string> {
@@ -38,7 +30,7 @@ export async function addToken({ tokens }: Store, name: string, more: object = {
   return token
 }
 
-/** SHA-256 over the whole log as `copy` and `verify` print it: a line per plant, its fields between tabs. */
+/** The SHA-256 of the log that `copy` and `verify` print: one line per plant, with tabs between its fields. */
 export async function sumLog({ sql }: Store): Promise<string> {
   const rows = await sql.select('SELECT position, id, mark, item FROM plants ORDER BY position')
   const lines = rows.map(({ position, id, mark, item }) => `${[position, id, mark, item].join('\t')}\n`)
@@ -50,24 +42,23 @@ export function copy(from: string, to: string) {
   return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
 }
 
-/** How a copy names the two databases. */
+/** The two databases in the output of a copy. */
 export function between(from: string, to: string): string {
   return `from ${nameDatabase(from)} into ${nameDatabase(to)}`
 }
 
-/** Opens an empty store with the id of another, as a copy of it has begun to. */
+/** Opens an empty store with the id of another one, like a copy that has just begun. */
 export async function openRenamed(t: Test, url: string, { id }: Store): Promise<Store> {
   const empty = await open(t, url)
   await empty.adopt(id)
   return empty
 }
 
-/** A copy takes as long for a few batches. */
+/** The time of a few batches of a copy. */
 const lookMs = 5
 
 /**
- * Starts a copy in small batches and resolves when the target holds more than `held` plants; many batches are still to
- * come.
+ * Starts a copy in small batches, and resolves when the target has more than `held` plants, with many batches left.
  */
 export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
   const source = await open(t, urls.from)

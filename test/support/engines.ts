@@ -11,12 +11,12 @@ import { DatabaseServer, type PostgresServer, startServer } from './postgres.ts'
 import { noteDirectory } from './processes.ts'
 import { until } from './until.ts'
 
-/** As in .taprc, for a file that `node` runs alone: tap itself would give all its tests 30 s together. */
+/** The time-out of a file that `node` runs without .taprc; by default, tap would allow 30 s for all its tests. */
 if (!process.env.TAP_TIMEOUT) tap.setTimeout(300_000)
 
 export type Engine = {
   name: 'SQLite' | 'PostgreSQL'
-  /** The URL of a new, empty database, which goes when the test ends. */
+  /** Returns the URL of a new, empty database, which is removed when the test ends. */
   createDatabase(t: Test): Promise<string>
 }
 
@@ -39,26 +39,26 @@ const postgres: Engine = {
 
 export const engines: Engine[] = process.env.TEST_ENGINE === sqlite.name ? [sqlite] : [sqlite, postgres]
 
-/** An engine, for tests of it alone, which are left out where the run is without it. */
+/** Finds an engine for tests that need it; `skip` is set if the run is without it. */
 export function findEngine(name: Engine['name']): { engine: Engine; skip: string | false } {
   const engine = name === sqlite.name ? sqlite : postgres
   return { engine, skip: !engines.includes(engine) && `TEST_ENGINE is ${process.env.TEST_ENGINE}` }
 }
 
-/** A test of PostgreSQL alone, which is left out where the run is without it. */
+/** A test that needs PostgreSQL, and is skipped if the run is without it. */
 export function testPostgres(title: string, body: (t: Test) => unknown): void {
   tap.test(title, { skip: findEngine('PostgreSQL').skip }, body)
 }
 
 let shared: Promise<DatabaseServer> | undefined
 
-/** The server that all files of a run share. Leave it as it was. A file that `node` runs has a server of its own. */
+/** The server that all files of a run share, so do not change it. A file that `node` runs starts its own. */
 export function sharedServer(): Promise<DatabaseServer> {
   shared ??= process.env.TAP_CHILD_ID === undefined ? ownServer() : findShared()
   return shared
 }
 
-/** Finds the server of this run of tap, whose process is the parent of this one; starts it if no other file has. */
+/** Finds the server of this run of tap (the parent process), and starts it if no other file has. */
 async function findShared(): Promise<DatabaseServer> {
   const folder = join(tmpdir(), `plant-store-run-${process.ppid}`)
   if (mkdirSync(folder, { recursive: true }) !== undefined) startShared(folder)
@@ -79,14 +79,14 @@ function startShared(folder: string): void {
   closeSync(log)
 }
 
-/** A server for tests of this file that change it; it goes, with its databases, when the file is done. */
+/** Starts a server for tests that change it; it is removed after the last test of the file. */
 export async function ownServer(): Promise<PostgresServer> {
   const started = await startServer()
   tap.teardown(() => started.destroy())
   return started
 }
 
-/** A new directory, which goes when the test ends. */
+/** Creates a directory that is removed when the test ends. */
 export function createDirectory(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
   noteDirectory(directory)

@@ -1,16 +1,16 @@
-// What `npm run test:slow` runs with TEST_LIMITS=full: the lengths, sizes and bounds of the promises. Otherwise what a
-// test of a promise needs is smaller, and shows what happens, not how soon.
+// With TEST_LIMITS=full, as in `npm run test:slow`, tests use the promised sizes and times. Otherwise they are smaller, and
+// show what happens, but not how soon.
 import { randomInt } from 'node:crypto'
 import type { Test } from 'tap'
 
 export const isFull = process.env.TEST_LIMITS === 'full'
 
-/** How many times a test of kills kills: `full` or `fast` unless TEST_ROUNDS says it. */
+/** The number of kills in a test: TEST_ROUNDS, or `full` or `fast`. */
 export function countRounds(full: number, fast: number): number {
   return Number(process.env.TEST_ROUNDS ?? (isFull ? full : fast))
 }
 
-/** Asserts that something came in the promised time: only in full, as shortened time-outs promise nothing. */
+/** Asserts that something took at most the promised time; only with full limits, since short ones promise nothing. */
 export function assertWithin(t: Test, tookMs: number, promisedMs: number, title = 'in time'): void {
   if (isFull) t.ok(tookMs <= promisedMs, `${title}: ${Math.round(tookMs)} of ${promisedMs} ms`)
   else t.comment(`${title}: ${Math.round(tookMs)} ms`)
@@ -19,12 +19,12 @@ export function assertWithin(t: Test, tookMs: number, promisedMs: number, title 
 process.env.TEST_SEED ??= String(randomInt(2 ** 31))
 export const seed = Number(process.env.TEST_SEED)
 
-/** Says how a run is repeated. */
+/** Prints how to repeat a run. */
 export function tellSeed(t: Pick<Test, 'comment'>): void {
   t.comment(`TEST_SEED=${seed} repeats this`)
 }
 
-/** A source of numbers from 0 to below 1, always the same ones for a seed (mulberry32). */
+/** Makes a generator of numbers from 0 to below 1, determined by the seed (mulberry32). */
 export function makeRandom(): () => number {
   let state = seed
   return () => {

@@ -1,21 +1,21 @@
-// A log of plants in memory, for tests that need only the three verbs: its answers come in any order, and it can be
-// cut, refuse batches, and lose their outcomes.
+// A log of plants in memory, for tests that need only the three verbs. It can answer in any order, lose its last plants,
+// refuse batches, and lose their outcomes.
 import type { Entry, Head, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 
-/** What goes wrong with a batch: it is refused, or added or not while its outcome is lost. */
+/** The fault of a batch: it is refused, or its outcome is lost, with or without its plants. */
 export type Fault = 'refused' | 'lost' | 'added-and-lost'
 
-/** A row, as it was committed; `below`: the rows before it then. */
+/** A committed row; `below`: the rows before it at that time. */
 type Row = { entry: Entry; mark: string; below: readonly Row[] }
 
 export class MemoryLog implements PlantLog {
   rows: Row[] = []
   readonly faults: Fault[] = []
-  /** The rows that were ever the last of a commit, by their marks and positions. */
+  /** All rows that were ever committed, by position and mark. */
   readonly #held = new Map<string, Row>()
   #commits = 0
-  /** Decides when a step of a verb is done. */
+  /** Delays each step of a verb. */
   readonly #step: (label: string) => Promise<unknown>
 
   constructor(entries: Entry[] = [], step: (label: string) => Promise<unknown> = async () => {}) {
@@ -70,12 +70,12 @@ export class MemoryLog implements PlantLog {
     return Buffer.from(`[${items.join()}]`)
   }
 
-  /** Loses all rows after `position`. Returns what was lost. */
+  /** Removes all rows after `position`, and returns their entries. */
   cut(position: number): Entry[] {
     return this.rows.splice(position).map(({ entry }) => entry)
   }
 
-  /** The JSON array that a page must have: the items up to `last`, as the log held them when that row had this mark. */
+  /** The expected JSON array of a page: the items up to `last` at the time when that row had this mark. */
   listOf(after: number, last: number, mark: string): string {
     const row = this.#held.get(`${last} ${mark}`)
     const rows = row ? [...row.below, row] : []

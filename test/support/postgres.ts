@@ -15,13 +15,13 @@ import { until } from './until.ts'
 /** `settings`: lines for postgresql.conf. */
 export type ServerOptions = { port: number; settings?: string[] }
 
-/** A role that must give a password; the superuser `postgres` need not. */
+/** A role that needs a password, unlike the superuser `postgres`. */
 export const passwordRole = 'gardener'
 
-/** What initdb made for the first server of this process: a copy costs a tenth. */
+/** The directory that initdb made for the first server of this process; a copy takes a tenth of the time. */
 let made: string | undefined
 
-/** A server that somebody else starts and ends. */
+/** A server that is started elsewhere. */
 export class DatabaseServer {
   readonly port: number
 
@@ -33,7 +33,7 @@ export class DatabaseServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`
   }
 
-  /** Asks on a connection of its own. */
+  /** Runs a query on a new connection. */
   async query<R extends pg.QueryResultRow>(text: string, database?: string): Promise<R[]> {
     const client = new pg.Client({ connectionString: this.url(database) })
     await client.connect()
@@ -57,7 +57,7 @@ export class PostgresServer extends DatabaseServer {
     process.on('exit', this.#destroy)
   }
 
-  /** Makes the files of a new, empty server. */
+  /** Creates the files of a new, empty server. */
   async init(): Promise<void> {
     if (made === undefined) {
       const data = join(createServerDirectory(), 'data')
@@ -119,7 +119,7 @@ host replication all 127.0.0.1/32 trust\n`,
     own(path)
   }
 
-  /** Resolves when the server takes connections. */
+  /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
     // Noted from its first moment: a test that is killed while its server starts leaves none behind.
     const child = await startProgram('postgres', ['-D', this.data], join(this.directory, 'log'))
@@ -146,13 +146,13 @@ host replication all 127.0.0.1/32 trust\n`,
     copyFolder(this.data, `${this.data}.saved`)
   }
 
-  /** Puts the cold backup in the place of the stopped server's files. */
+  /** Replaces the files of the stopped server by the cold backup. */
   restore(): void {
     rmSync(this.data, { recursive: true })
     copyFolder(`${this.data}.saved`, this.data)
   }
 
-  /** Makes a standby take writes. */
+  /** Promotes a standby. */
   async promote(): Promise<void> {
     await run('pg_ctl', ['promote', '-w', '-D', this.data])
   }
@@ -169,13 +169,13 @@ host replication all 127.0.0.1/32 trust\n`,
     }
   }
 
-  /** As when the machine fails: nothing is finished, nothing is said. */
+  /** Stops the server like a failure of the machine. */
   kill(): void {
     this.signal('SIGKILL')
     this.#pid = 0
   }
 
-  /** As when the power fails and comes back: nothing but what is on the disk is there then. */
+  /** Restarts the server like a power failure: it keeps only what is on the disk. */
   async crash(): Promise<void> {
     const pids = [this.#pid, ...descendantsOf(this.#pid)]
     this.kill()
@@ -210,7 +210,7 @@ export async function startServer(): Promise<PostgresServer> {
   return started
 }
 
-/** A session of the test's own, which ends with it. */
+/** Opens a session that ends with the test. */
 export async function connect(t: Test, connectionString: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString, application_name: 'test' })
   await client.connect()
@@ -218,7 +218,7 @@ export async function connect(t: Test, connectionString: string): Promise<pg.Cli
   return client
 }
 
-/** Systems take the ports of outgoing connections from above, one of which could have a server's while it restarts. */
+/** Below the ports of outgoing connections, which could take the port of a server while it restarts. */
 const [firstPort, lastPort] = [10_000, 32_000]
 
 /** Ports that are free now. */

@@ -1,4 +1,4 @@
-// Processes: what those of a test inherit, and what is known of any from outside (proc_pid_stat(5); nothing without /proc).
+// Processes of tests: what they inherit, how they are started and cleaned up, and their state from /proc (proc_pid_stat(5)).
 import {
   type ChildProcess,
   type ChildProcessWithoutNullStreams,
@@ -17,7 +17,7 @@ import type { Test } from 'tap'
 
 const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
 
-/** Tap's instruments cost a thread a second of the processor, so it has them for coverage only. */
+/** The instruments of tap cost a thread one second of CPU time, so it loads them only for coverage. */
 workers.Worker = class extends workers.Worker {
   constructor(file: string | URL, options?: WorkerOptions) {
     const { execArgv, env } = isCovered
@@ -30,8 +30,8 @@ workers.Worker = class extends workers.Worker {
 syncBuiltinESMExports()
 
 /**
- * The environment of a process that a test starts: where programs are, compiled code, short time-outs where the test has them,
- * and tap's instruments where it measures coverage.
+ * The environment of a process that a test starts: PATH, the cache of compiled code, short time-outs if the test uses them,
+ * and the instruments of tap for coverage.
  */
 export function inherited(): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE, TEST_NODE_OPTIONS } = process.env
@@ -42,8 +42,8 @@ export function inherited(): NodeJS.ProcessEnv {
 }
 
 /**
- * Tap instruments every Node that is started, and its threads, which costs a fifth of a short life: here only where it
- * measures coverage. `env` puts back the options that were given.
+ * Starts a process without the instruments of tap, unless it measures coverage: they take a fifth of the time of a short
+ * process. `env` restores the given options.
  */
 export function spawnBare(
   command: string,
@@ -62,7 +62,7 @@ export function descendantsOf(pid: number): number[] {
   return found.slice(1)
 }
 
-/** Neither gone nor dead and not reaped yet. */
+/** False if the process has ended, even if it was not reaped yet. */
 export function isRunning(pid: number): boolean {
   return !['Z', 'X', undefined].includes(readStat(pid)?.state)
 }
@@ -77,7 +77,7 @@ function listProcesses(): number[] {
   }
 }
 
-/** `pid (name) state parent …`, where a name may hold anything. */
+/** `pid (name) state parent …`, where a name may contain anything. */
 function readStat(pid: number): { state: string; parent: number } | undefined {
   try {
     const [, state = '', parent] = /.*\) (\S+) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
@@ -109,12 +109,12 @@ function tell(line: string): void {
   cleaner.write(`${line}\n`)
 }
 
-/** Has a directory removed when this process ends, if it is still there. */
+/** Removes a directory when this process ends, if it still exists. */
 export function noteDirectory(directory: string): void {
   tell(`+directory ${directory}`)
 }
 
-/** Has a process killed when this one ends, unless it has ended. */
+/** Kills a process when this one ends, unless it has ended. */
 export function noteProcess(child: ChildProcess): void {
   tell(`+pid ${child.pid}`)
   child.once('exit', () => tell(`-pid ${child.pid}`))
@@ -125,7 +125,7 @@ export function preload(code: string): NodeJS.ProcessEnv {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
 }
 
-/** Longer than any line takes. */
+/** The longest wait for a line. */
 const patienceMs = 60_000
 
 /**
@@ -168,16 +168,16 @@ export type Ended = Ran & { signal: NodeJS.Signals | null }
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
-/** How the registry is reached from here. With another prefix npm would look for its settings elsewhere. */
+/** The variables by which npm finds the registry. */
 const way =
   /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
 
-/** What of the environment npm finds the registry by. */
+/** The part of the environment by which npm finds the registry. */
 function wayToRegistry(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
 }
 
-/** Resolves when the program has ended and all it wrote was read. */
+/** Runs a program to its end. */
 export async function run(
   command: string,
   args: string[],

@@ -1,5 +1,4 @@
-// Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
-// command line.
+// Starts a service: as an app in this process, or as a separate process through the command line.
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
@@ -60,8 +59,8 @@ export async function startApp(
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
 
 /**
- * Sends a request with the test token; `body` that is no string is sent as JSON. Rejects when the answer is not as the
- * contract says.
+ * Sends a request with the test token; a `body` that is not a string is sent as JSON. Rejects if the response
+ * contradicts the contract.
  */
 export async function request(
   url: string,
@@ -91,18 +90,18 @@ export async function request(
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-/** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */
+/** Starts `plant-store serve` on a free port and waits until it is ready. It accepts the bearer `token`. */
 export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string) {
   const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, { cwd })
   return { ...running, url: await running.listening() }
 }
 
-/** Resolves to its URL once it listens. */
+/** Resolves to the URL of the admin server once it listens. */
 export function findAdmin({ prints }: Pick<Service, 'prints'>): Promise<string> {
   return prints(/admin on (\S+)/)
 }
 
-/** Sends it a request. */
+/** Sends a request to the admin server. */
 export async function ask(url: string, options: RequestInit = {}) {
   const response = await fetch(url, options)
   const { status, headers } = response

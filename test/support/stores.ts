@@ -1,8 +1,7 @@
-// Stores on a SQLite file for tests at the seam: opened, filled, and asked until they are well again.
+// Stores that tests open and fill, stores that fail, and logs of a service.
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type Logger } from 'pino'
 import type { Test } from 'tap'
 import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
@@ -10,8 +9,9 @@ import { engineOf } from '../../src/store/engines.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { SqlStore } from '../../src/store/sql/sql.ts'
 import { createDirectory, sqlite } from './engines.ts'
+import { patienceMs } from './until.ts'
 
-/** Each line of the log, parsed. */
+/** A parsed line of the log of a service. */
 export type LogLine = { level: number; msg: string; [name: string]: unknown }
 export type SqliteFile = { store: Store; path: string; directory: string; lines: LogLine[] }
 
@@ -21,8 +21,7 @@ export async function openFile(t: Test, given?: string): Promise<SqliteFile> {
   const path = given ?? join(directory, 'plants.db')
   const lines: LogLine[] = []
   const logger = pino({}, { write: (line) => lines.push(JSON.parse(line)) })
-  const store = await openStore(`file:${path}`, { logger })
-  t.teardown(() => store.close())
+  const store = await open(t, `file:${path}`, { logger })
   return { store, path, directory, lines }
 }
 
@@ -35,7 +34,7 @@ export function add({ log }: Store, ...names: string[]): Promise<Outcome[]> {
   return log.append(names.map((name) => entry(name)))
 }
 
-/** Adds so many plants that a list of them fills all buffers on its way. Resolves to its length in bytes. */
+/** Adds enough plants for a list that is larger than all buffers. Resolves to its length in bytes. */
 export async function fillLarge({ log }: Store, count = 40_000): Promise<number> {
   const one = { item: JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) }), id: undefined }
   for (let n = 0; n < count; n += 1000) await log.append(Array(1000).fill(one))
@@ -54,30 +53,13 @@ export function unavailable(outcome: FailedOutcome) {
   return { name: 'StoreUnavailable', outcome }
 }
 
-const patienceMs = 20_000
-const pauseMs = 20
-
-/** Resolves when the store can be written again; it must get there by itself. */
-export async function recovered(store: Store): Promise<void> {
-  const endMs = performance.now() + patienceMs
-  for (;;) {
-    const fault = await store.log.append([]).then(
-      () => undefined,
-      (error: Error) => error,
-    )
-    if (fault === undefined) return
-    if (performance.now() > endMs) throw fault
-    await delay(pauseMs)
-  }
-}
-
 export type Store = SqlStore
 
 export const silent = pino({ level: 'silent' })
 
 /**
- * Opens the store at a URL of SQLite or PostgreSQL: to write, made if it is missing, and without a log, unless told
- * otherwise.
+ * Opens the store at a URL of SQLite or PostgreSQL. By default it is writable, is created if it is missing, and logs
+ * nothing.
  */
 export async function openStore(
   url: string,
@@ -86,7 +68,25 @@ export async function openStore(
   return (await engineOf(url).open(url, { mode, create, logger, ...options })) as Store
 }
 
-/** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
+/** Opens the store at a URL; it closes when the test ends. */
+export async function open(t: Test, url: string, options: Partial<OpenOptions> = {}): Promise<Store> {
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  return store
+}
+
+/** Counts the reads of the log of a store. Each read takes some turns of the event loop, so that others can join it. */
+export function countReads({ log, ...store }: Store): { store: Store; reads: { count: number } } {
+  const reads = { count: 0 }
+  const read: typeof log.read = async (...range) => {
+    reads.count++
+    for (let turns = 0; turns < 100; turns++) await new Promise(setImmediate)
+    return log.read(...range)
+  }
+  return { store: { ...store, log: { ...log, read } }, reads }
+}
+
+/** `unknown`: plants are added, but the answer is lost. `broken`: an unexpected error. */
 export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
@@ -123,7 +123,7 @@ function makeError(fault: StoreFault): Error {
 export type LogLines = {
   logger: Logger
   lines: LogLine[]
-  /** Resolves to the first line that is as asked, as soon as it is there. */
+  /** Resolves to the first line for which `is` returns true, once it is logged. */
   find(is: (line: LogLine) => boolean): Promise<LogLine>
 }
 

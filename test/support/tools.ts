@@ -1,8 +1,8 @@
-// Programs that only some machines have: a test that needs one says so, and is left out without it.
+// Programs that only some machines have. Tests that need one are skipped without it.
 import { chmodSync, existsSync, statSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 
-/** Each program, and the package of Debian that has it. */
+/** The programs and their Debian packages. */
 const packages = {
   bash: 'bash',
   buildah: 'buildah',
@@ -10,7 +10,6 @@ const packages = {
   cc: 'gcc',
   curl: 'curl',
   etcd: 'etcd-server',
-  fish: 'fish',
   go: 'golang-go',
   haproxy: 'haproxy',
   mke2fs: 'e2fsprogs',
@@ -27,17 +26,16 @@ const packages = {
   strace: 'strace',
   'systemd-analyze': 'systemd',
   unshare: 'util-linux',
-  zsh: 'zsh',
 }
 export type Tool = keyof typeof packages
 
-/** Where a program is; undefined: nowhere. Daemons are not in everybody's path. */
+/** Finds the path of a program; undefined if it is missing. Daemons may be outside PATH. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/local/sbin']
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
-/** What `skip` is for a test that needs these tools. With REQUIRE_TOOLS=1 a tool that is missing is an error. */
+/** The `skip` option of a test that needs these tools. With REQUIRE_TOOLS=1 a missing tool is an error. */
 export function skipWithout(...tools: Tool[]): string | false {
   const missing = tools.find((tool) => findProgram(tool) === undefined)
   if (missing === undefined) return false
@@ -46,7 +44,7 @@ export function skipWithout(...tools: Tool[]): string | false {
   return reason
 }
 
-/** What `skip` is for a test in which root has another user run this clone. */
+/** The `skip` option of a test in which root runs this clone as another user. */
 export function skipUnlessOthersEnter(): string | false {
   if (process.geteuid?.() !== 0) return 'only root can be two users'
   let folder = import.meta.dirname
@@ -54,7 +52,7 @@ export function skipUnlessOthersEnter(): string | false {
   return folder === dirname(folder) ? skipWithout('setpriv') : `other users cannot enter ${folder}`
 }
 
-/** Lets threads of another user end: tap writes down what each has loaded, as the user that the process has then. */
+/** Lets threads end after a change of user: tap writes a file about each of them as the current user. */
 export function letOthersEnd(): void {
   const notes = '.tap/processinfo'
   if (existsSync(notes)) chmodSync(notes, 0o777)

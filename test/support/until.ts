@@ -1,14 +1,13 @@
-// Waiting for what only asking shows. A loop without a pause would take the processor from what it waits for.
+// Polls for a condition, with pauses that leave the processor to what the test waits for.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
 const pauseMs = 20
-/** Longer than anything takes that a test waits for. */
+/** The longest wait of a test. */
 export const patienceMs = 60_000
 
 /**
- * Asks until it is so. Rejects when it has not come to be so, with what was waited for and, where it is given, what there
- * was instead.
+ * Resolves when `isSo` returns true. Rejects after the longest wait, with the condition and the result of `found`.
  */
 export async function until(
   isSo: () => Promise<boolean> | boolean,

@@ -1,13 +1,13 @@
-// Sees every answer that a server in this process gives, whoever asked: what the document says of it must hold.
+// Checks every response of a server in this process against the contract.
 import type { OutgoingHttpHeaders, Server, ServerResponse } from 'node:http'
 import { holdAgainstContract } from './contract.ts'
 
-/** What is not below the base path is no path of the contract. */
+/** The contract has no paths outside the base path. */
 const elsewhere = ''
-/** Larger bodies are not looked at. */
+/** Larger bodies are not checked. */
 const maxBytes = 16 * 1024
 
-/** `tell` is told of each answer that is not as the document says. `basePath` ends with a slash. */
+/** Calls `tell` for each response that contradicts the contract. `basePath` ends with a slash. */
 export function watchAnswers(server: Server, basePath: string, tell: (fault: string) => void): void {
   server.prependListener('request', (request, response) => {
     const answer = record(response)
@@ -28,7 +28,7 @@ export function watchAnswers(server: Server, basePath: string, tell: (fault: str
   })
 }
 
-/** Keeps the headers and the body of an answer while it is written. */
+/** Records the headers and the body of a response. */
 function record(response: ServerResponse) {
   const { writeHead, write, end } = response
   let given: OutgoingHttpHeaders = {}

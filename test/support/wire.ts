@@ -1,4 +1,4 @@
-// Talks HTTP byte for byte, where a client library would tidy up what it sends.
+// Sends HTTP byte for byte, which client libraries would normalize.
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net'
 import type { Test } from 'tap'
@@ -10,12 +10,12 @@ export type WireAnswer = { status: number; headers: Headers; text: string }
 export type Parts = {
   method?: string
   target?: string
-  /** Replaces or, with undefined, leaves out the header lines that are sent by themselves. */
+  /** Replaces default header lines, or omits those that are undefined. */
   headers?: Record<string, string | undefined>
   body?: string | Buffer
 }
 
-/** A request that is good as long as nothing is changed about it. */
+/** Composes a request, which is valid by default. */
 export function compose({ method, target = '/plants', headers = {}, body }: Parts = {}): Buffer {
   const all: Record<string, string | undefined> = {
     Host: 'plants.test',
@@ -34,8 +34,8 @@ export function compose({ method, target = '/plants', headers = {}, body }: Part
 }
 
 /**
- * Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up.
- * Rejects when the answer to a single request is not as the contract says.
+ * Sends bytes and resolves to the responses, once there are `count` of them or the server closes the connection. Rejects if
+ * the response to a single request contradicts the contract.
  */
 export async function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
   const answers = await exchangeBytes(port, bytes, count)
@@ -69,7 +69,7 @@ export async function send(port: number, bytes: string | Buffer): Promise<WireAn
   return answer
 }
 
-/** The answers that are complete in a text of bytes. After the head of one to a HEAD request nothing should come. */
+/** Reads the complete responses in a text of bytes. A response to HEAD should have no body. */
 export function readAnswers(received: string, isHead = false): WireAnswer[] {
   const answers: WireAnswer[] = []
   let rest = received
@@ -89,8 +89,8 @@ export function readAnswers(received: string, isHead = false): WireAnswer[] {
 }
 
 /**
- * The body at the beginning of a text of bytes, and how many bytes it takes there (RFC 9112, section 6.3); undefined when
- * it is not complete. Throws when nothing says where it ends.
+ * Reads the body at the beginning of a text of bytes, and its encoded length (RFC 9112, section 6.3); undefined if it is
+ * incomplete. Throws if its length is unknown.
  */
 function readBody(
   text: string,
@@ -119,7 +119,7 @@ function readChunks(text: string): { text: string; length: number } | undefined 
   }
 }
 
-/** Has a server of any protocol listen on a free port until the test ends. Resolves to its port. */
+/** Makes a server listen on a free port until the test ends. Resolves to its port. */
 export async function listen(t: Test, server: Server): Promise<number> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => sockets.add(socket.on('error', () => {})))
