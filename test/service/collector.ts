@@ -1,5 +1,5 @@
-// A collector of traces on the loopback address: it decodes of what comes what tests look at, by the schema of OTLP 1.x
-// (opentelemetry-proto, trace/v1, common/v1, resource/v1), and can be made to fail in all ways.
+// A collector of traces on the loopback address, which can be made to fail in any way. It decodes the fields that tests
+// read, by the schema of OTLP 1.x (opentelemetry-proto: trace/v1, common/v1, resource/v1).
 import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -67,7 +67,7 @@ type Received = { url: string; headers: IncomingHttpHeaders; text: string; spans
 export async function startCollector(t: Test) {
   const events = new EventEmitter()
   const received: Received[] = []
-  /** What is done with requests instead of taking their spans. */
+  /** Handles requests instead of decoding their spans. */
   let respond: RequestListener | undefined
   let attempts = 0
 
@@ -90,9 +90,9 @@ export async function startCollector(t: Test) {
     spans,
     attempts: () => attempts,
     answer: (listener: RequestListener | undefined) => (respond = listener),
-    /** Resolves when it has been asked again. */
+    /** Resolves at the next request. */
     asked: () => next('attempt'),
-    /** Resolves to the first span, as soon as it is there. */
+    /** Resolves to the first span. */
     async first(): Promise<Span> {
       while (spans().length === 0) await next('spans')
       return spans()[0] as Span
