@@ -1,11 +1,8 @@
 // The log of a service process: one line per request, and a shutdown that waits for no reader.
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { test } from 'tap'
-import { cli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { inherited, spawnProgram } from '../support/processes.ts'
-import { ask, findAdmin, request, type Service, startService, token } from '../support/service.ts'
+import { ask, findAdmin, request, type Service, startService } from '../support/service.ts'
 
 const patienceMs = 15_000
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -77,15 +74,4 @@ test('lines are counted as dropped when the reader of the log has gone, and the 
     t.equal((await request(`${service.url}/plants`)).status, 200)
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })
-})
-
-const noFullDisk = existsSync('/dev/full') ? false : '/dev/full does not exist'
-
-test('a service ends even if its log is on a full disk', { skip: noFullDisk }, async (t) => {
-  const env = { ...inherited(), PORT: '0', ACCESS_TOKENS: token }
-  const args = ['-c', 'exec "$0" "$1" serve 2>/dev/full', process.execPath, cli]
-  const { child, ended, listening } = spawnProgram(t, 'sh', args, { cwd: createDirectory(t), env })
-  t.equal((await request(`${await listening()}/plants`)).status, 200)
-  child.kill('SIGTERM')
-  t.match(await ended, { code: 0, signal: null })
 })
