@@ -10,9 +10,9 @@ import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { spawnCli } from '../support/commands.ts'
+import { open } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
 
 const plantsUrl = 'http://127.0.0.1:3000/plants'
 
@@ -35,8 +35,7 @@ test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed
 
 for (const engine of engines)
   test(`${engine.name}: a later start prints how to get a token, and how many are valid`, async (t) => {
-    const store = await openStore(await engine.createDatabase(t))
-    t.teardown(() => store.close())
+    const store = await open(t, await engine.createDatabase(t))
     const tokens = new Tokens(store.tokens)
     const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
     t.match(
@@ -64,8 +63,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
     `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was created: move the file away, then start again\n`,
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
-  const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`)
-  t.teardown(() => store.close())
+  const store = await open(t, `file:${join(directory, 'data', 'plants.db')}`)
   const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
     constructor: SettingError,
@@ -75,8 +73,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
 })
 
 test('of two concurrent starts one creates the token, and the other leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+  const store = await open(t, await sqlite.createDatabase(t))
   const directory = createDirectory(t)
   const start = (name: string) =>
     introduceTokens(new Tokens(store.tokens), { file: join(directory, name), plantsUrl })
@@ -86,8 +83,7 @@ test('of two concurrent starts one creates the token, and the other leaves no fi
 })
 
 test('a token that could not be stored leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+  const store = await open(t, await sqlite.createDatabase(t))
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
   )
@@ -98,8 +94,7 @@ test('a token that could not be stored leaves no file', async (t) => {
 })
 
 test('a token that may have been stored keeps its file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+  const store = await open(t, await sqlite.createDatabase(t))
   const add: typeof store.tokens.add = async (token) => {
     await store.tokens.add(token)
     throw new StoreUnavailable('unknown', 'the answer to the COMMIT is lost')

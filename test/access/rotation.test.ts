@@ -4,9 +4,10 @@ import type { Token } from '../../src/store/engine.ts'
 import { type NewToken, Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { runCommand } from '../support/commands.ts'
-import { copy, openRenamed } from '../support/copies.ts'
+import { copy, openRenamed, open as openStore } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
-import { openStore, silent } from '../support/stores.ts'
+import { silent } from '../support/stores.ts'
+import { idOf } from './start.ts'
 
 const dayMs = 86_400_000
 const startMs = 1_700_000_000_000
@@ -14,8 +15,7 @@ const startMs = 1_700_000_000_000
 /** A new store with a clock that tests set. */
 async function open(t: Test, engine: Engine) {
   const url = await engine.createDatabase(t)
-  const store = await openStore(url)
-  t.teardown(() => store.close())
+  const store = await openStore(t, url)
   const clock = { ms: startMs }
   const tokens = new Tokens(store.tokens, () => clock.ms)
   const find = async (id: string) => (await tokens.find(id)) as Token
@@ -29,7 +29,6 @@ async function open(t: Test, engine: Engine) {
   return { url, store, clock, tokens, find, create, rotate }
 }
 
-const idOf = (token: string) => token.slice(6, 14)
 const refusal = 'cannot be rotated'
 const isRefused = { message: refusal }
 
@@ -51,8 +50,7 @@ for (const engine of engines) {
 
   test(`${engine.name}: of concurrent tokens with the same name, one is created`, async (t) => {
     const { url, store, tokens } = await open(t, engine)
-    const other = await openStore(url)
-    t.teardown(() => other.close())
+    const other = await openStore(t, url)
     const all = [tokens, new Tokens(other.tokens), tokens, new Tokens(other.tokens)]
     const made = await Promise.all(all.map((one) => one.create({ name: 'a' })))
     t.equal(made.filter((text) => text !== undefined).length, 1)

@@ -4,10 +4,8 @@ import { test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
 import { token } from '../support/service.ts'
 import type { StoreFault } from '../support/stores.ts'
-import { alder, refusal, rejection, setUp, soon } from './client.ts'
-import type { Canned, Fault, Front } from './front.ts'
-
-const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+import { alder, ids, refusal, rejection, setUp, soon } from './client.ts'
+import type { Canned, Fault } from './front.ts'
 
 const slowDown: Canned = {
   status: 429,

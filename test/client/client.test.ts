@@ -1,18 +1,12 @@
 // The client against the service: plants, pages, typed problems, tokens and aborted calls.
+import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import { test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
 import { startApp, token } from '../support/service.ts'
-import { alder, refusal, rejection, setUp, soon, startFailing } from './client.ts'
-import type { Front } from './front.ts'
+import { alder, ids, refusal, rejection, setUp, soon, startFailing } from './client.ts'
 
-const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
-
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const collected: T[] = []
-  for await (const item of items) collected.push(item)
-  return collected
-}
+const collect = (items: AsyncIterable<unknown>) => Readable.from(items).toArray()
 
 test('an id of the caller is sent, and one that is already taken is refused', async (t) => {
   const { store, front, listed } = await setUp(t)

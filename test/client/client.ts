@@ -3,7 +3,7 @@ import tap, { type Test } from 'tap'
 import { type Plant, PlantStore, PlantStoreError, type RetryOptions } from '../../client/src/index.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { openFailing } from '../support/stores.ts'
-import { type Fault, startFront } from './front.ts'
+import { type Fault, type Front, startFront } from './front.ts'
 
 export const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 
@@ -31,6 +31,9 @@ export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions =
   const listed = async () => (await all()).slice(before)
   return { store, front, listed, storeFaults }
 }
+
+/** The ids that a client has sent. */
+export const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
 
 /** Resolves to the error of a call; fails the test if there is none. */
 export async function rejection(t: Test, call: Promise<unknown>): Promise<Error> {

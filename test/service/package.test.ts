@@ -206,25 +206,7 @@ async function checkVersions(t: Test) {
   )
 }
 
-async function checkAnotherProject(t: Test) {
-  const project = createDirectory(t)
-  writeFileSync(join(project, 'package.json'), '{ "private": true }')
-  if (!(await install(project, ['--omit=optional', tarball]))) return skip(t, unreachable)
-  const options = (PATH?: string) => ({ cwd: project, env: PATH ? { PATH } : {} })
-  const own = await run('npx', ['--offline', 'plant-store', '--version'], options())
-  t.match(own, { code: 0, stdout: `${version}+${commit}\n` })
-  const [major] = (await run('node', ['--version'], options(systemPath))).stdout.slice(1).split('.')
-  if (Number(major) >= 24) return t.comment(`not with an older Node: this machine has ${major}`)
-  const { code, stdout, stderr } = await run('node_modules/.bin/plant-store', ['status'], options(systemPath))
-  t.same([code, stdout], [1, ''])
-  t.match(stderr, /^plant-store: Node 24\.15 or newer is required, but this is v.+\n$/)
-}
-
 if (isFull) {
   test('the installed versions are those of the lockfile and of the bill of materials', async (t) =>
     checkVersions(t))
-  test(
-    'in another project without the Node of the package, one line names what is missing',
-    checkAnotherProject,
-  )
 }
