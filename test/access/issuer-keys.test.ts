@@ -26,7 +26,6 @@ const answer = (text: string) => after((socket) => void socket.end(text.replaceA
 
 /** What the server at the address of an issuer may do. */
 const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void][] = [
-  ['resets the connection', /ECONNRESET|hang up/, after((socket) => void socket.resetAndDestroy())],
   ['never answers', /timeout/, () => {}],
   [
     'ends in the middle of a body',

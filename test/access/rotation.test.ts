@@ -20,17 +20,12 @@ async function open(t: Test, engine: Engine) {
   const tokens = new Tokens(store.tokens, () => clock.ms)
   const find = async (id: string) => (await tokens.find(id)) as Token
   const create = async (token: NewToken) => (await tokens.create(token)) as string
-  /** Throws if the token cannot be rotated. */
-  const rotate = async (id: string, overlapMs = dayMs) => {
-    const rotated = await tokens.rotate(await find(id), overlapMs)
-    if (rotated === undefined) throw new Error(refusal)
-    return rotated
-  }
+  const rotate = async (id: string, overlapMs = dayMs) =>
+    (await tokens.rotate(await find(id), overlapMs)) as Rotated
   return { url, store, clock, tokens, find, create, rotate }
 }
 
-const refusal = 'cannot be rotated'
-const isRefused = { message: refusal }
+type Rotated = NonNullable<Awaited<ReturnType<Tokens['rotate']>>>
 
 for (const engine of engines) {
   test(`${engine.name}: no two valid tokens have the same name`, async (t) => {
@@ -93,20 +88,16 @@ for (const engine of engines) {
     const { store, clock, tokens, create, find, rotate } = await open(t, engine)
     const first = idOf(await create({ name: 'a' }))
     clock.ms -= dayMs
-    const both = await Promise.allSettled([rotate(first), rotate(first)])
-    const [won] = both.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
-    t.match(both.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
-    await t.rejects(rotate(first), isRefused)
-    const { id, expiresAt } = await rotate(won?.id as string, 0)
+    const [won, ...more] = (await Promise.all([rotate(first), rotate(first)])).filter((one) => one)
+    t.same(more, [])
+    t.equal(await rotate(first), undefined)
+    const second = String(won?.id)
+    const { id, expiresAt } = await rotate(second, 0)
     t.equal(expiresAt, null, 'the successor of a token that never expires never expires')
-    t.equal(
-      (await find(won?.id as string)).expiresAt,
-      clock.ms,
-      'without an overlap the former token ends at once',
-    )
-    await t.rejects(rotate(won?.id as string), isRefused, 'an expired token is not rotated')
+    t.equal((await find(second)).expiresAt, clock.ms, 'without an overlap the former token ends at once')
+    t.equal(await rotate(second), undefined, 'an expired token is not rotated')
     await tokens.revoke(id)
-    await t.rejects(rotate(id), isRefused, 'nor is a revoked one')
+    t.equal(await rotate(id), undefined, 'nor is a revoked one')
     t.equal((await store.tokens.all()).length, 3)
   })
 

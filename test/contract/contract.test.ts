@@ -50,10 +50,6 @@ test('the service serves the same document as YAML and as JSON, without a token'
   const json = await request(`${url}/openapi.json`, { headers })
   t.match(json.headers.get('content-type'), /^application\/json/)
   t.same(json.json(), document)
-  for (const path of ['openapi.yaml', 'openapi.json', 'docs', '']) {
-    const head = await request(`${url}/${path}`, { method: 'HEAD', headers })
-    t.match(head, { status: 200, text: '' }, path)
-  }
 })
 
 test('the document has the base path', async (t) => {
@@ -156,7 +152,6 @@ const shown: [status: number, example: string, parts: Parts, fault?: StoreFault]
   [400, 'query', { target: '/plants?limit=-1' }],
   [401, 'missing', { headers: { Authorization: undefined } }],
   [401, 'missing', { body: '{}', headers: { Authorization: undefined } }],
-  [401, 'missing', { headers: { Authorization: 'Basic eDp5' } }],
   [401, 'invalid', { headers: { Authorization: 'Bearer x' } }],
   [401, 'invalid', { body: '{}', headers: { Authorization: 'Bearer x' } }],
   [403, 'scope', { body: '{}', headers: { Authorization: 'reader' } }],

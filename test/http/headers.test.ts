@@ -24,7 +24,6 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['the head of the docs', 200, { target: '/docs', method: 'HEAD', headers: open }],
   ['the page of a problem', 200, { target: '/problems/id-conflict', headers: open }],
   ['the contract', 200, { target: '/openapi.yaml', headers: open }],
-  ['the contract as JSON', 200, { target: '/openapi.json', headers: open }],
   ['an unknown path', 404, { target: '/x' }],
 ]
 

@@ -15,14 +15,8 @@ const plant = '{"name":"a","tag":""}'
 /** What clients send before they disconnect. */
 const shapes: Record<string, string | Buffer> = {
   'a tunnel': 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n',
-  'a tunnel after a request': Buffer.concat([
-    compose(),
-    Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'),
-  ]),
   'an upgrade': compose({ headers: { Connection: 'Upgrade', Upgrade: 'websocket' } }),
-  'an upgrade with a body': compose({ body: plant, headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }),
   'a list': compose(),
-  'an empty list': compose({ target: '/plants?limit=0' }),
   'many lists': Buffer.concat(Array.from({ length: 50 }, () => compose())),
   'an addition': compose({ body: plant }),
   'half a body': compose({ body: '{"name":', headers: { 'Content-Length': '100' } }),
@@ -33,8 +27,6 @@ const shapes: Record<string, string | Buffer> = {
   'an expectation': compose({ body: '', headers: { 'Content-Length': '100', Expect: '100-continue' } }),
   'half a head': `GET /plants HTTP/1.1\r\n${auth}`,
   'a bad chunk': `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`,
-  'an unknown path': compose({ target: '/x#%' }),
-  garbage: '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
   nothing: '',
 }
 const visits = isFull ? 600 : 60

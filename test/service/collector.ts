@@ -80,23 +80,16 @@ export async function startCollector(t: Test) {
     const text = `${request.rawHeaders.join('\n')}\n${body.toString('latin1')}`
     received.push({ url: request.url as string, headers: request.headers, text, spans: decode(body) })
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end()
-    events.emit('spans')
   })
   const url = `http://127.0.0.1:${await listen(t, server)}`
   const spans = () => received.flatMap((one) => one.spans)
-  const next = (event: string) => once(events, event, { signal: AbortSignal.timeout(patienceMs) })
   return {
     received,
     spans,
     attempts: () => attempts,
     answer: (listener: RequestListener | undefined) => (respond = listener),
     /** Resolves at the next request. */
-    asked: () => next('attempt'),
-    /** Resolves to the first span. */
-    async first(): Promise<Span> {
-      while (spans().length === 0) await next('spans')
-      return spans()[0] as Span
-    },
+    asked: () => once(events, 'attempt', { signal: AbortSignal.timeout(patienceMs) }),
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '20' },
   }
 }

@@ -1,8 +1,7 @@
 // The page /docs (Swagger UI) in a real browser.
 import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import tap, { type Test, test } from 'tap'
-import { sqlite } from '../support/engines.ts'
+import tap, { before, type Test, test } from 'tap'
 import { request, startApp, token } from '../support/service.ts'
 import { launchBrowser, plainHost } from './browser.ts'
 import { authorize, execute, openDocs, operation, phone, readAnswer } from './docs-page.ts'
@@ -11,11 +10,9 @@ let browser: Browser
 /** The service of tests that do not compare plants. */
 let url: string
 
-test('start a browser and a service', async (t) => {
+before(async () => {
   browser = await launchBrowser(tap)
-  const { port } = await startApp(tap, await sqlite.createDatabase(tap))
-  url = `http://localhost:${port}`
-  t.ok(browser.isConnected())
+  url = `http://localhost:${(await startApp(tap)).port}`
 })
 
 const plant = { name: 'Black alder', tag: 'Alnus glutinosa' }
