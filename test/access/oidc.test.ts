@@ -35,11 +35,8 @@ test('a token of the issuer is accepted with each algorithm, for its scopes', as
     refused.headers.get('www-authenticate'),
     `Bearer realm="plant-store", error="insufficient_scope", scope="plants:write", ${metadata}`,
   )
-  for (const claims of [
-    { scope: undefined, scp: ['plants:read'] },
-    { scope: '', permissions: ['plants:read'] },
-  ])
-    t.equal((await list(await sign(claims))).status, 200, JSON.stringify(claims))
+  for (const claim of ['scp', 'permissions'])
+    t.equal((await list(await sign({ scope: '', [claim]: ['plants:read'] }))).status, 200, claim)
   t.equal((await list(await sign({ scope: 'plants:*' }))).status, 403)
   for (const aud of [[audience], ['other', audience]]) t.equal((await list(await sign({ aud }))).status, 200)
   const missing = await list(undefined)

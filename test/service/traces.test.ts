@@ -37,8 +37,7 @@ async function startTraced(t: Test, env: NodeJS.ProcessEnv) {
   app.get('/failed', async () => {
     throw new Error('failed')
   })
-  let closed: Promise<void> | undefined
-  const close = () => (closed ??= app.close())
+  const close = () => app.close()
   t.teardown(close)
   const count = (name: string) => counts[`plant_store_spans_${name}_total`]?.()
   return { app, lines, find, close, count }

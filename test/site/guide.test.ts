@@ -27,7 +27,7 @@ const commands: Record<string, Command> = {
   python: (text) => ['python3', ['-c', text]],
 }
 
-/** Faults of the store that cause answers which no request alone causes. */
+/** Faults of the store for answers that a request cannot cause. */
 const provoked: Record<string, StoreFault> = {
   '500 Internal Server Error': 'broken',
   '503 Nothing added': 'nothing-added',

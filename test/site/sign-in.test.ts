@@ -1,6 +1,6 @@
 // Signing in on the page /docs in a real browser, at a real issuer: oidc-provider.
 import { createServer, type IncomingMessage } from 'node:http'
-// @ts-expect-error: it has no types of its own.
+// @ts-expect-error: the package has no types.
 import { Provider } from 'oidc-provider'
 import type { Browser, Page } from 'playwright-core'
 import tap, { before, type Test, test } from 'tap'
@@ -130,9 +130,7 @@ test('the error of an issuer that refuses is shown, and a token can still be pas
 test('the page names the issuer only with OIDC_DOCS_CLIENT_ID', async (t) => {
   const env = { OIDC_ISSUER: 'https://issuer.test', OIDC_AUDIENCE: audience }
   const issued = await startApp(t, undefined, { env })
-  const signing = await startApp(t, undefined, {
-    env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' },
-  })
+  const signing = await startApp(t, undefined, { env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' } })
   const read = async (url: string, path: string) =>
     request(`${url}/${path}`, { headers: { authorization: '' } })
   t.notMatch((await read(issued.url, 'docs/json')).text, 'issuer.test')
