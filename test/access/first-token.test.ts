@@ -1,4 +1,4 @@
-// What a start says: which database it is on, the first token of a new one, and how to get a token when all are lost.
+// What a start prints: the database, the first token of a new one, and how to get another token.
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,11 +12,11 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { open } from '../support/stores.ts'
 
 const plantsUrl = 'http://127.0.0.1:3000/plants'
 
-test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed line uses it from there', async (t) => {
+test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed command reads it there', async (t) => {
   const directory = createDirectory(t)
   const name = "first 'token'"
   const path = join(realpathSync(directory), name)
@@ -25,7 +25,7 @@ test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed li
   const token = readFileSync(path, 'utf8')
   t.match(token, /^plant_00000000_\w{39}\n$/)
   t.ok(readTokenId(token.trim()))
-  t.notMatch(stdout + stderr, /plant_0/, 'it is printed nowhere')
+  t.notMatch(stdout + stderr, /plant_0/, 'it is not printed')
   if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
   t.ok(stdout.startsWith(`store: ${join(realpathSync(directory), 'data', 'plants.db')} (created)\n`), stdout)
   t.ok(stdout.includes(`written to ${path}, which only you can read.`))
@@ -34,9 +34,8 @@ test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed li
 })
 
 for (const engine of engines)
-  test(`${engine.name}: a later start says how to get a token, and whether any is valid`, async (t) => {
-    const store = await openStore(await engine.createDatabase(t))
-    t.teardown(() => store.close())
+  test(`${engine.name}: a later start prints how to get a token, and how many are valid`, async (t) => {
+    const store = await open(t, await engine.createDatabase(t))
     const tokens = new Tokens(store.tokens)
     const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
     t.match(
@@ -47,10 +46,10 @@ for (const engine of engines)
     const file = join(createDirectory(t), 'token')
     await tokens.revoke('00000000')
     t.equal(await introduce(file), 'valid tokens: 0. To create one: npx plant-store token create --name NAME')
-    t.notOk(existsSync(file), 'a store that had tokens gets no first one')
+    t.notOk(existsSync(file), 'a store that had tokens gets no new first token')
   })
 
-test('a file that exists, or cannot be written, is reported in one line, and no token is made', async (t) => {
+test('a file that exists, or cannot be written, is reported in one line, and no token is created', async (t) => {
   const directory = createDirectory(t)
   const FIRST_TOKEN_FILE = join(directory, 'token')
   writeFileSync(FIRST_TOKEN_FILE, 'precious')
@@ -64,8 +63,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
     `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was created: move the file away, then start again\n`,
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
-  const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`)
-  t.teardown(() => store.close())
+  const store = await open(t, `file:${join(directory, 'data', 'plants.db')}`)
   const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
     constructor: SettingError,
@@ -74,9 +72,8 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   t.same(await store.tokens.all(), [])
 })
 
-test('of two starts at once one makes the token, and the other leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+test('of two concurrent starts one creates the token, and the other leaves no file', async (t) => {
+  const store = await open(t, await sqlite.createDatabase(t))
   const directory = createDirectory(t)
   const start = (name: string) =>
     introduceTokens(new Tokens(store.tokens), { file: join(directory, name), plantsUrl })
@@ -86,8 +83,7 @@ test('of two starts at once one makes the token, and the other leaves no file', 
 })
 
 test('a token that could not be stored leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+  const store = await open(t, await sqlite.createDatabase(t))
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
   )
@@ -98,8 +94,7 @@ test('a token that could not be stored leaves no file', async (t) => {
 })
 
 test('a token that may have been stored keeps its file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  t.teardown(() => store.close())
+  const store = await open(t, await sqlite.createDatabase(t))
   const add: typeof store.tokens.add = async (token) => {
     await store.tokens.add(token)
     throw new StoreUnavailable('unknown', 'the answer to the COMMIT is lost')

@@ -1,19 +1,16 @@
-// An issuer on the loopback address: it says where its keys are, and can be made to fail in all ways.
+// An issuer on the loopback address, which can be made to fail in any way.
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { type Meter, noMeter } from '../../src/metrics.ts'
-import { createDirectory } from '../support/engines.ts'
-import { startService } from '../support/service.ts'
-import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
-import { callers, start } from './start.ts'
+import { start } from './start.ts'
 
 export const audience = 'https://plants.example/store'
 
-/** To make a key for RSA costs more than all else that a signer does. */
+/** Shared, because making an RSA key is slow. */
 let rsa: KeyPairKeyObjectResult | undefined
 
 function makeKeys(alg: string) {
@@ -22,7 +19,7 @@ function makeKeys(alg: string) {
   return rsa
 }
 
-/** `path`: where its issuer URL ends. */
+/** `path`: the path of its issuer URL. */
 export async function startIssuer(t: Test, path = '/realm') {
   let keys: unknown[] = []
   let respond: RequestListener | undefined
@@ -74,10 +71,10 @@ export async function startIssuer(t: Test, path = '/realm') {
   }
 }
 
-/** A load may take long on a busy machine, and waits are short. */
-export const short = { limitMs: 2000, pauseMs: 300 }
+/** A load may take long on a busy machine; tests wait for short pauses. */
+const short = { limitMs: 2000, pauseMs: 300 }
 
-/** Starts a service in this process that accepts the tokens of an issuer. `told`: messages of the log about it. */
+/** Starts a service in this process that accepts the tokens of an issuer. `told`: its log messages about the issuer. */
 export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = short) {
   let log = ''
   const write = (line: string) => {
@@ -93,20 +90,6 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = s
   return {
     ...app,
     refused: () => refused() as Record<string, number>,
-    logged: () => log,
     told,
-    logs: (pattern: RegExp) => until(() => pattern.test(log), { found: () => log }),
-  }
-}
-
-/** Starts a process that accepts the tokens of an issuer. */
-export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
-  const service = await startService(t, env, createDirectory(t))
-  const logged = () => service.output().stderr
-  return {
-    ...service,
-    ...callers(service.url),
-    logged,
-    logs: (pattern: RegExp) => until(() => pattern.test(logged()), { found: logged }),
   }
 }

@@ -1,4 +1,4 @@
-// Secrets on the way to a database: where ps, a log or the network could show them.
+// Passwords of databases: where ps, a log or the network could show them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +15,7 @@ import { open, openStore } from '../support/stores.ts'
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const password = 'correct-horse'
 
-/** The URL, without a password, of a database whose owner must give one. */
+/** The URL, without the password, of a database that requires one. */
 async function createGuarded(t: Test): Promise<string> {
   const url = await postgres.createDatabase(t)
   const server = await sharedServer()
@@ -24,17 +24,17 @@ async function createGuarded(t: Test): Promise<string> {
   return url.replace('postgres@', `${passwordRole}@`)
 }
 
-/** Runs a command to its end, and resolves to what ps showed of it, too. */
+/** Runs a command; `shown`: what ps showed of it. */
 async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   const { child, ended } = spawnCli(t, args, env)
   let shown = ''
-  // While one program replaces another, there is nothing to read.
+  // It is empty while one program replaces another.
   for (; !shown.includes(String(args[0])); await sleep(1))
     shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   return { shown, ...(await ended) }
 }
 
-test('commands read a password from the environment or a file, where ps shows none', {
+test('copy and verify read a password from the environment or a file, so that ps does not show it', {
   skip: noPostgres || process.platform !== 'linux',
 }, async (t) => {
   const from = await sqlite.createDatabase(t)
@@ -48,10 +48,10 @@ test('commands read a password from the environment or a file, where ps shows no
   await t.rejects(
     engineOf(to).open(to, { mode: 'read', logger: pino({ level: 'silent' }) }),
     { message: /password/ },
-    'without a password nothing is opened',
+    'it cannot be opened without the password',
   )
   while (sockets() > before) await sleep(5)
-  t.equal(sockets(), before, 'and no connection is left')
+  t.equal(sockets(), before, 'no connection is left')
   const ways: [args: string[], env: NodeJS.ProcessEnv][] = [
     [['copy', '--from', from, '--to', 'env:TARGET', '--quiet'], { TARGET }],
     [['verify', '--quiet'], { DATABASE_URL_FILE: file }],
@@ -63,7 +63,7 @@ test('commands read a password from the environment or a file, where ps shows no
     t.notMatch(shown + stdout, password)
   }
   const bare = await watch(t, ['verify', '--database-url', TARGET, '--quiet'], {})
-  t.ok(bare.shown.includes(password), 'otherwise it is to be seen')
+  t.ok(bare.shown.includes(password), 'ps shows a URL on the command line')
   t.equal(bare.code, 0)
   t.equal(
     bare.stderr,
@@ -83,13 +83,13 @@ test('a variable without a URL is reported in one line with its name', async (t)
   }
 })
 
-test('a message that repeats the command line shows no password', async (t) => {
+test('a message that repeats the command line masks the password', async (t) => {
   const { code, stderr } = await runCommand([`postgres://a:${password}@h/plants`])
   t.equal(code, 2)
   t.match(stderr, "unknown command 'postgres://a:***@h/plants'")
 })
 
-test('there is one warning of PostgreSQL on another host without TLS, at the start', {
+test('a start warns once about PostgreSQL on another host without TLS', {
   skip: noPostgres,
 }, async (t) => {
   const warningsFor = async (url: string) => {
@@ -99,17 +99,17 @@ test('there is one warning of PostgreSQL on another host without TLS, at the sta
     return lines.map((line) => JSON.parse(line))
   }
   const url = await postgres.createDatabase(t)
-  // An address that leads here and is not known as one that does.
+  // An address of this machine that does not look like one.
   const [warning, ...more] = await warningsFor(url.replace('127.0.0.1', '0.0.0.0'))
   t.match(warning, {
     level: 40,
     msg: /^the connection to 0\.0\.0\.0:\d+ is not encrypted, or the server's certificate is not checked: add sslmode=verify-full/,
   })
   t.same(more, [])
-  t.same(await warningsFor(url), [], 'on this machine there is nothing to warn about')
+  t.same(await warningsFor(url), [], 'no warning for this machine')
 })
 
-test('a connection is plain unless the URL asks for TLS and a certificate, and private on a socket or this machine', (t) => {
+test('a connection is safe only with verified TLS, on a socket or on this machine', (t) => {
   const cases: [url: string, plain: string[]][] = [
     ['postgres://a@h/plants', ['h:5432']],
     ['postgres://a@10.0.0.1:5433/plants?sslmode=disable', ['10.0.0.1:5433']],

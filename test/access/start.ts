@@ -1,4 +1,4 @@
-// The service in this process, with its tokens at hand.
+// Starts the service in this process, with access to its tokens.
 import type { Test } from 'tap'
 import { type NewToken, Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
@@ -19,7 +19,7 @@ export async function start(t: Test, { database, change, ...options }: Options =
   return { ...running, tokens, create, ...callers(running.url) }
 }
 
-/** Lists and adds with a token, or without credentials. */
+/** Makes functions that list and add with a token, or without credentials. */
 export function callers(url: string) {
   return {
     list: (text: string | undefined, query = '') => ask(`${url}/plants${query}`, text),

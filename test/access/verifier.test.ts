@@ -1,4 +1,4 @@
-// Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when a use is noted.
+// Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when uses are noted.
 import { setImmediate } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -11,7 +11,10 @@ import { openStore, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
-/** A verifier with a clock that is set by hand, on a store of which `change` replaces parts. */
+/**
+ * A verifier with a clock that tests set, on a store of which `change` replaces parts. `calls`: how often a token was
+ * looked up, and its use noted.
+ */
 async function open(
   t: Test,
   change: (table: TokenTable) => Partial<TokenTable> = () => ({}),
@@ -21,71 +24,60 @@ async function open(
   t.teardown(() => store.close())
   const clock = { ms: 1_000_000_000_000 }
   const now = () => clock.ms
-  const table: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
+  const changed: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
+  const calls = { find: 0, touch: 0 }
+  const table: TokenTable = Object.assign(Object.create(changed), {
+    find(id: string) {
+      calls.find++
+      return changed.find(id)
+    },
+    touch(...use: Parameters<TokenTable['touch']>) {
+      calls.touch++
+      return changed.touch(...use)
+    },
+  })
   const tokens = new Tokens(table, now)
   const create = async (name: string, expiresAt: number | null = null) =>
     (await new Tokens(store.tokens, now).create({ name, expiresAt })) as string
   const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
-  return { store, clock, tokens, create, verify }
+  return { store, clock, tokens, create, verify, calls }
 }
 
 test('a verdict is cached for seconds, whether the token is valid or not', async (t) => {
-  let lookUps = 0
-  const { clock, tokens, create, verify } = await open(t, (table) => ({
-    find(id) {
-      lookUps++
-      return table.find(id)
-    },
-  }))
+  const { clock, tokens, create, verify, calls } = await open(t)
   const text = await create('a')
   for (let n = 0; n < 10; n++) t.ok(await verify(text))
-  t.notOk(verify(text) instanceof Promise, 'a cached verdict is there at once')
-  t.equal(lookUps, 1)
+  t.notOk(verify(text) instanceof Promise, 'a cached verdict needs no promise')
+  t.equal(calls.find, 1)
   await tokens.revoke(idOf(text))
   clock.ms += 5000
   for (let n = 0; n < 10; n++) t.equal(await verify(text), undefined)
-  t.equal(lookUps, 2)
+  t.equal(calls.find, 2)
   const { token: unknown } = makeToken()
   for (let n = 0; n < 10; n++) t.equal(await verify(unknown), undefined)
-  t.equal(lookUps, 3)
+  t.equal(calls.find, 3)
   const short = await create('b', clock.ms + 500)
   t.ok(await verify(short))
   clock.ms += 500
   t.equal(await verify(short), undefined, 'no longer than the token lasts')
 })
 
-test('a token without the form or the checksum is refused with no look-up', async (t) => {
-  let lookUps = 0
-  const { verify } = await open(t, () => ({
-    async find() {
-      lookUps++
-      return undefined
-    },
-  }))
+test('a malformed token, or one with a wrong checksum, is refused without a look-up', async (t) => {
+  const { verify, calls } = await open(t)
   const { token: good } = makeToken()
-  const junk = [
-    '',
-    'x',
-    good.slice(0, -1),
-    `${good}0`,
-    ` ${good}`,
-    good.replace('plant_', 'tree_'),
-    good.slice(0, 20) + (good[20] === '0' ? '1' : '0') + good.slice(21),
-    good.slice(0, -1) + (good.endsWith('0') ? '1' : '0'),
-  ]
-  for (const text of junk) t.equal(await verify(text), undefined)
-  t.equal(lookUps, 0)
+  const other = good.slice(0, 20) + (good[20] === '0' ? '1' : '0') + good.slice(21)
+  for (const text of ['', good.slice(0, -1), `${good}0`, ` ${good}`, good.replace('plant_', 'tree_'), other])
+    t.equal(await verify(text), undefined)
+  t.equal(calls.find, 0)
   await verify(good)
-  t.equal(lookUps, 1)
+  t.equal(calls.find, 1)
 })
 
-test('a token of many requests at once is looked up once, and too many unknown ones are 503', async (t) => {
+test('a token of many concurrent requests is looked up once, and too many unknown tokens get 503', async (t) => {
   const going = Promise.withResolvers<void>()
-  let lookUps = 0
   let isSlow = false
-  const { clock, create, verify } = await open(t, (table) => ({
+  const { clock, create, verify, calls } = await open(t, (table) => ({
     async find(id) {
-      lookUps++
       if (isSlow) await going.promise
       return table.find(id)
     },
@@ -94,10 +86,10 @@ test('a token of many requests at once is looked up once, and too many unknown o
   await verify(known)
   clock.ms += 5000
   isSlow = true
-  lookUps = 0
+  calls.find = 0
   const one = makeToken().token
   const same = Array.from({ length: 1000 }, () => verify(one))
-  t.equal(lookUps, 1)
+  t.equal(calls.find, 1)
   const others = Array.from({ length: 499 }, () => verify(makeToken().token))
   t.throws(() => verify(makeToken().token), { name: 'StoreUnavailable', outcome: 'overloaded' })
   const before = verify(known)
@@ -108,7 +100,7 @@ test('a token of many requests at once is looked up once, and too many unknown o
   t.equal(await verify(makeToken().token), undefined, 'the next is looked up again')
 })
 
-test('a look-up that fails leaves no verdict and no count behind', async (t) => {
+test('a look-up that fails is not cached and no longer counts', async (t) => {
   let isBroken = true
   const { create, verify } = await open(t, (table) => ({
     find: (id) => (isBroken ? Promise.reject(new Error('no database')) : table.find(id)),
@@ -124,7 +116,7 @@ test('a look-up that fails leaves no verdict and no count behind', async (t) => 
   t.ok(await verify(text))
 })
 
-test('a verdict is as old as its question, so that a slow answer delays no revocation', async (t) => {
+test('a verdict counts from the start of its look-up, so that a slow answer delays no revocation', async (t) => {
   const { clock, create, verify } = await open(t, (table) => ({
     async find(id) {
       const found = await table.find(id)
@@ -137,14 +129,8 @@ test('a verdict is as old as its question, so that a slow answer delays no revoc
   t.equal(grant?.untilMs, clock.ms + 500)
 })
 
-test('the use of a token is noted once a minute, however many requests use it', async (t) => {
-  let notes = 0
-  const { store, clock, create, verify } = await open(t, (table) => ({
-    touch(...change) {
-      notes++
-      return table.touch(...change)
-    },
-  }))
+test('the use of a token is noted once per minute', async (t) => {
+  const { store, clock, create, verify, calls } = await open(t)
   const text = await create('a')
   const noted = async () => (await store.tokens.all())[0]?.lastUsedAt
   t.equal(await noted(), null)
@@ -155,14 +141,14 @@ test('the use of a token is noted once a minute, however many requests use it', 
     clock.ms += 5900
     await verify(text)
   }
-  t.equal(notes, 1)
+  t.equal(calls.touch, 1)
   clock.ms = first + 61_000
   await verify(text)
   await until(async () => (await noted()) === clock.ms)
-  t.equal(notes, 2)
+  t.equal(calls.touch, 2)
 })
 
-test('uses of many tokens are noted one after the other', async (t) => {
+test('uses of many tokens are noted one at a time', async (t) => {
   let [running, most, noted] = [0, 0, 0]
   const { create, verify } = await open(t, (table) => ({
     async touch(...change) {
@@ -178,29 +164,24 @@ test('uses of many tokens are noted one after the other', async (t) => {
   t.equal(most, 1)
 })
 
-test('while a note of use waits or has failed, no other one is begun within the minute', async (t) => {
+test('while a note waits or has failed, no other note of the same token is made within a minute', async (t) => {
   const lines: string[] = []
   const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
   const failing = Promise.withResolvers<void>()
-  let notes = 0
-  const touch = () => {
-    notes++
-    return failing.promise
-  }
-  const { clock, create, verify } = await open(t, () => ({ touch }), logger)
+  const { clock, create, verify, calls } = await open(t, () => ({ touch: () => failing.promise }), logger)
   const text = await create('a')
   for (let n = 0; n < 10; n++) {
     t.ok(await verify(text))
     clock.ms += 5000
   }
-  t.equal(notes, 1)
+  t.equal(calls.touch, 1)
   failing.reject(new Error('no database'))
   await setImmediate()
   t.same(lines, ['the last use of a token could not be saved'])
-  t.ok(await verify(text), 'the token is as valid as before')
+  t.ok(await verify(text), 'the token is still valid')
 })
 
-test('a token has the form that scanners look for, and differs each time', async (t) => {
+test('tokens have the documented form, and are random', async (t) => {
   const texts = Array.from({ length: 1000 }, () => makeToken().token)
   t.ok(texts.every((text) => /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}$/.test(text)))
   t.equal(new Set(texts.map((text) => text.slice(15, 47))).size, 1000)

@@ -1,4 +1,4 @@
-// The client in a real browser, on a page of another origin than the service's.
+// The client in a real browser, on a page of another origin than the service.
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -9,7 +9,7 @@ import { openFailing } from '../support/stores.ts'
 import { listen } from '../support/wire.ts'
 import { alder } from './client.ts'
 
-/** A site of its own, with a page that is empty but for the client. */
+/** Starts a site with a page that only loads the client. */
 async function startSite(t: Test): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('../../client/src/index.ts', import.meta.url))],
@@ -44,7 +44,7 @@ const retryAfter = `(async ({ baseUrl, token }) => {
   return [response.status, response.headers.get('retry-after')]
 })`
 
-test('in a browser, a page of another origin adds, lists, pages and retries', async (t) => {
+test('in a browser a page of another origin adds, lists, pages and retries', async (t) => {
   const site = await startSite(t)
   const { store, faults } = await openFailing(t)
   const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })
@@ -63,5 +63,5 @@ test('in a browser, a page of another origin adds, lists, pages and retries', as
   })
   t.same(faults, [], 'the first addition was repeated')
   faults.push('unread')
-  t.same(await evaluate(retryAfter), [503, '1'], 'a page may read how long to wait')
+  t.same(await evaluate(retryAfter), [503, '1'], 'a page may read Retry-After')
 })

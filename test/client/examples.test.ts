@@ -1,4 +1,4 @@
-// The programs in examples/ do what they show, also while the network and the service fail them.
+// The programs in examples/ work, even while the network and the service fail.
 import { fileURLToPath } from 'node:url'
 import tap, { before, type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
@@ -16,7 +16,7 @@ const programs: [name: string, command: string[], ...tools: Tool[]][] = [
   ['go.go', ['go', 'run'], 'go'],
 ]
 const added = ['Black alder', 'Grey alder']
-/** More than one page of the programs, with what each of them adds still two. */
+/** Two pages of the programs, even with the plants that each of them adds. */
 const earlier = 101
 const basePath = '/store/v1'
 
@@ -46,7 +46,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
   const skip = skipWithout(...tools)
   const runProgram = (env: NodeJS.ProcessEnv) => run(command, [...before, path(name)], { env })
 
-  test(`${name} adds each plant once and reads all pages, whatever fails`, { skip }, async (t) => {
+  test(`${name} adds each plant once and reads all pages despite failures`, { skip }, async (t) => {
     // curl gives up when a date has passed.
     const when = command === 'sh' ? '0' : new Date(0).toUTCString()
     const busy = { status: 503, headers: { 'retry-after': when }, body: '{}' }
@@ -61,7 +61,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     t.same(
       all.filter((plant) => !new RegExp(`${plant}\\b`).test(stdout)),
       [],
-      'all are printed',
+      'all plants are printed',
     )
     const urls = front.seen.map(({ method, url }) => `${method} ${url.replace(/after=[^&]+/, 'after=…')}`)
     t.match(urls.at(-2), `GET ${basePath}/plants?limit=100`)
@@ -71,7 +71,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     t.equal(new Set(ids).size, 2)
   })
 
-  test(`${name} says why it is refused, once, and follows no redirect: a POST would become a GET`, {
+  test(`${name} prints why it is refused, does not retry, and follows no redirect`, {
     skip,
   }, async (t) => {
     const moved = { status: 302, headers: { location: '/elsewhere' }, body: 'moved' }

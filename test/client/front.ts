@@ -1,21 +1,22 @@
-// Stands between a client and the service, as an unreliable network or a proxy does: each fault is met once, in order.
+// A server between a client and the service that fails like a network or a proxy: each fault happens once, in order.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { listen } from '../support/wire.ts'
 
-/** An answer in the service's stead. */
+/** An answer that replaces the one of the service. */
 export type Canned = { status: number; headers?: Record<string, string>; body?: string }
 /**
  * `lost`: the request does not reach the service; `unanswered`: the service answers, the client hears nothing;
- * `half`: the client gets the beginning of the answer; `stalled`: and then nothing; `silent`: nothing comes, and nothing ends; undefined: no fault.
+ * `half`: the client gets half of the answer, then the connection breaks; `stalled`: the connection stays open instead;
+ * `silent`: no answer, and the connection stays open; undefined: no fault.
  */
 export type Fault = 'lost' | 'unanswered' | 'half' | 'stalled' | 'silent' | Canned | undefined
 export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
 export type Front = { url: string; faults: Fault[]; seen: Seen[]; next: () => Promise<void> }
 
-/** Starts a front for the service at a URL; it goes when the test ends. `next` resolves at the next request. */
+/** Starts a front for the service at a URL, until the test ends. `next` resolves at the next request. */
 export async function startFront(t: Test, target: string): Promise<Front> {
   const faults: Fault[] = []
   const seen: Seen[] = []

@@ -1,5 +1,5 @@
-// Changes that are made in a copy, each in one place, and seen wherever they matter: in answers, the contract and types.
-// A field of a plant is tried by fields.test.ts.
+// Changes to one place in a copy of the code show in answers, the contract and types. fields.test.ts adds fields to
+// plants.
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,14 +8,14 @@ import { parse } from 'yaml'
 import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
-import { token } from '../support/service.ts'
+import { ask, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** `to` replaces `from` in the file, where it stands once. */
+/** `to` replaces `from`, which must occur once in the file. */
 type Change = { file: string; from: string; to: string }
 
-/** Makes a copy of the code with some changes. */
+/** Copies the code and changes the copy. Returns its directory. */
 function makeCopy(t: Test, changes: Change[]): string {
   const copy = createDirectory(t)
   for (const path of ['src', 'schemas', 'docs', 'examples', 'package.json', 'tsconfig.json'])
@@ -29,16 +29,14 @@ function makeCopy(t: Test, changes: Change[]): string {
   return copy
 }
 
-/** Starts the service of a copy; resolves to a function that sends it a request. */
+/** Starts the service of a copy. Resolves to a function that sends it a request. */
 async function serve(t: Test, copy: string) {
   const env = { PORT: '0', ACCESS_TOKENS: token, DATABASE_URL: `file:${join(copy, 'plants.db')}` }
   const { listening } = spawnCli(t, ['serve'], env, { cwd: copy, program: join(copy, 'src/cli.ts') })
   const url = await listening()
-  return async (path: string, body?: string) => {
+  return (path: string, body?: string) => {
     const headers = { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) }
-    const post = body === undefined ? {} : { method: 'POST', body }
-    const answer = await fetch(url + path, { ...post, headers })
-    return { status: answer.status, headers: answer.headers, text: await answer.text() }
+    return ask(url + path, { ...(body && { method: 'POST', body }), headers })
   }
 }
 
@@ -46,10 +44,10 @@ const responseOf = { file: 'schemas/plant.ts', from: "'Plant',\n  Type.Object(sh
 
 test('a changed response schema changes the answer and the contract', async (t) => {
   const copy = makeCopy(t, [{ ...responseOf, to: "'Plant',\n  Type.Object({ name }," }])
-  const ask = await serve(t, copy)
-  const added = await ask('/plants', '{"name":"Alder","tag":"Alnus"}')
+  const send = await serve(t, copy)
+  const added = await send('/plants', '{"name":"Alder","tag":"Alnus"}')
   t.match(added, { status: 200, text: '{"name":"Alder"}' })
-  const { components } = parse((await ask('/openapi.yaml')).text)
+  const { components } = parse((await send('/openapi.yaml')).text)
   t.same(Object.keys(components.schemas.Plant.properties), ['name'])
   t.same(Object.keys(components.schemas.NewPlant.properties), ['name', 'tag', 'id'])
 })
@@ -79,13 +77,13 @@ test('a query parameter, a description and a header of answers come from the sch
       to: "noToken: say('unauthorized', 'Oh. ",
     },
   ])
-  const ask = await serve(t, copy)
-  for (const name of ['ab', 'cd']) await ask('/plants', `{"name":"${name}","tag":""}`)
-  const listed = await ask('/plants?colour=red&limit=1')
+  const send = await serve(t, copy)
+  for (const name of ['ab', 'cd']) await send('/plants', `{"name":"${name}","tag":""}`)
+  const listed = await send('/plants?colour=red&limit=1')
   t.equal(listed.status, 200)
   t.match(listed.headers.get('link'), 'colour=red')
-  t.match(JSON.parse((await ask('/plants?colour=RED')).text), { errors: [{ parameter: 'colour' }] })
-  const { paths } = parse((await ask('/openapi.yaml')).text)
+  t.match(JSON.parse((await send('/plants?colour=RED')).text), { errors: [{ parameter: 'colour' }] })
+  const { paths } = parse((await send('/openapi.yaml')).text)
   const { parameters, responses } = paths['/plants'].get
   t.match(parameters[0], { in: 'query', name: 'colour', description: 'A colour.' })
   t.match(responses[401].content['application/problem+json'].examples.missing.value.detail, /^Oh\. /)

@@ -1,4 +1,4 @@
-// A field more in schemas/plant.ts is a field more everywhere: commands, service, client and documents lose nothing of it.
+// A field that is added to schemas/plant.ts works everywhere: in commands, the service, the client and the documents.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { startService, token } from '../support/service.ts'
 
-/** A field of each type, each as it is written in schemas/plant.ts; the text is longer than a name and a tag together. */
+/** A field of each type, as in schemas/plant.ts. The text may be longer than a name and a tag together. */
 const added = {
   note: 'Type.Optional({ ...tag, maxLength: 20_000 })',
   height: 'Type.Optional(Type.Number())',
@@ -21,7 +21,7 @@ const fields = [...Object.keys(ShownPlant.properties), ...Object.keys(added)]
 const columns = [...fields, 'id']
 const or = joinWords(fields, 'or')
 
-/** The processes that tests start have these fields, too. */
+/** Adds the fields in all processes that tests start. */
 process.env.TEST_NODE_OPTIONS = preload(`
   import { registerHooks } from 'node:module'
   registerHooks({
@@ -50,7 +50,7 @@ const plants: Plant[] = [
   { name: 'Oak', tag: 'b', note: 'old', height: 30, rings: 0, evergreen: false, id: 7 },
   { name: 'Yew', tag: '', id: 8 },
 ]
-/** A CSV file of some columns. */
+/** Makes a CSV file with these columns. */
 const table = (all: object[], names: string[]) => {
   const cells = all.map((one) => names.map((name) => Object(one)[name] ?? ''))
   const quote = (cell: unknown) => (/[",]/.test(`${cell}`) ? `"${`${cell}`.replaceAll('"', '""')}"` : cell)
@@ -64,14 +64,14 @@ function writeInput(t: Test, text: string): string {
   return path
 }
 
-/** Runs a command of the wider program. */
+/** Makes a function that runs a command with the added fields on a new database. */
 async function makeRunner(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL })
   return { DATABASE_URL, run }
 }
 
-test('plants leave the store in each format as they came, and verify', async (t) => {
+test('import and export keep added fields in each format, and verify finds no faults', async (t) => {
   const inputs = {
     ndjson: lines(plants),
     json: JSON.stringify(plants, null, 1),
@@ -90,7 +90,7 @@ test('plants leave the store in each format as they came, and verify', async (t)
   }
 })
 
-test('a field can be mapped, trimmed, too long, wrong, or in conflict, and a reject has it', async (t) => {
+test('import maps, trims and checks added fields, and rejects contain them', async (t) => {
   const { run } = await makeRunner(t)
   const mapped = await run(
     'import',
@@ -137,7 +137,7 @@ test('a field can be mapped, trimmed, too long, wrong, or in conflict, and a rej
   t.match(ofLines, { code: 1, stderr: /height must be a number; evergreen must be a boolean\n/ })
 })
 
-test('a field that is wrong in the store is a fault', async (t) => {
+test('verify finds an added field with a wrong type', async (t) => {
   const { DATABASE_URL, run } = await makeRunner(t)
   await run('import', writeInput(t, lines(plants)))
   const script = `
@@ -152,7 +152,7 @@ test('a field that is wrong in the store is a fault', async (t) => {
   t.match(await run('verify'), { code: 1, stdout: /plant 5 is not valid: .*note must be (a )?string/ })
 })
 
-test('the client and the service pass it on, and an answer without it is not from the service', async (t) => {
+test('the client and the service pass added fields on, and the client refuses an answer without them', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const { url } = await startService(t, { DATABASE_URL })
   const store = new PlantStore({ baseUrl: url, token })
@@ -164,7 +164,7 @@ test('the client and the service pass it on, and an answer without it is not fro
   await t.rejects(forgetful.add(plant), { cause: { message: 'The response is not from the Plant Store' } })
 })
 
-test('help and contract name it', async (t) => {
+test('the help and the contract name added fields', async (t) => {
   const { run } = await makeRunner(t)
   const help = (await run('import', '--help')).stdout.replace(/\s+/g, ' ')
   t.match(

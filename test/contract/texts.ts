@@ -1,94 +1,59 @@
-// Texts that trip up programs: which of them may be the name of a plant, and which may not.
+// Texts that programs often get wrong: names that are accepted, and names that are refused. patterns.test.ts also tries
+// each character below U+3100.
 
 export type Text = readonly [what: string, text: string]
 
-/** May be names, and come back as they went. */
+/** Accepted, and returned unchanged. */
 export const acceptedNames: readonly Text[] = [
   ['a letter', 'a'],
   ['an emoji', '🌿'],
-  ['several emoji', '🌲🌳🌴🌵'],
   ['emoji joined into one', '\u{1F469}\u{1F3FD}\u200D\u{1F33E}'],
-  ['a flag', '🇯🇵'],
   ['a flag of tags', '\u{1F3F4}\u{E0067}\u{E0062}\u{E0073}\u{E0063}\u{E0074}\u{E007F}'],
-  ['a keycap', '1\uFE0F\u20E3'],
   ['a combined letter', 'e\u0301pice\u0301a'],
   ['a combining character alone', '\u0301'],
   ['many combining characters', `a${'\u0300\u0316\u0489'.repeat(40)}`],
-  ['Hebrew', 'אלון'],
   ['Arabic with marks', 'شَجَرَة'],
-  ['both directions', 'Quercus אלון robur'],
   ['a direction forced', '\u202Eredla'],
-  ['directions isolated', '\u2067אלון\u2069 tree'],
-  ['Chinese', '山椒'],
   ['Chinese beyond the first plane', '𠮷野桜'],
-  ['Devanagari with joiners', 'क्\u200Dष'],
-  ['Hangul in parts', '\u1112\u1161\u11AB'],
-  ['Turkish and German', 'İı ẞß'],
   ['ligatures and compatibility', 'ﬁr ① Ａ'],
-  ['a space of no width alone', '\u200B'],
+  ['a zero-width space alone', '\u200B'],
   ['a byte order mark within', 'al\uFEFFder'],
   ['white space around', '  alder\u3000'],
   ['no-break spaces within', 'black\u00A0alder\u202Ftree'],
   ['a line separator within', 'black\u2028alder\u2029tree'],
-  ['an Ogham space alone', '\u1680'],
-  ['an en quad alone', '\u2000'],
-  ['a hair space alone', '\u200A'],
-  ['a line separator alone', '\u2028'],
-  ['a paragraph separator alone', '\u2029'],
-  ['a narrow no-break space alone', '\u202F'],
-  ['a mathematical space alone', '\u205F'],
   ['an ideographic space alone', '\u3000'],
   ['a byte order mark alone', '\uFEFF'],
-  ['the next character after the controls', '\u00A1'],
-  ['a soft hyphen alone', '\u00AD'],
   ['the replacement character', '\uFFFD'],
-  ['no characters', '\uFDD0\uFFFE\uFFFF'],
+  ['noncharacters', '\uFDD0\uFFFE\uFFFF'],
   ['private use', '\uE000\u{F0000}\u{10FFFD}'],
   ['the last code point', '\u{10FFFF}'],
   ['255 letters', 'a'.repeat(255)],
   ['255 characters beyond the first plane', '🌿'.repeat(255)],
   ['255 no-break spaces and letters', '\u00A0a'.repeat(127)],
-  ['quotes', `"alder" 'Alnus' \`x\` “y” «z»`],
   ['backslashes', '\\alder\\n\\u0000\\'],
   ['JSON', '{"name":"Alder","tag":null}'],
-  ['a word of JSON', 'null'],
-  ['a number', '-0.0e1'],
   ['SQL', `'; DROP TABLE plants; -- `],
-  ['a wildcard of SQL', '%_[a-z]'],
   ['HTML', '<script>alert("&amp;")</script>'],
-  ['YAML', '- &a !!str "*a": # |'],
-  ['a formula', '=cmd|"/C calc"!A0'],
-  ['a path', '../../etc/passwd'],
-  ['escapes of a URL', '%00%0A%2e?&=#+'],
   ['templates', '{{name}} $' + '{name} <%= name %> $(name)'],
   ['a member of every object', '__proto__'],
-  ['another', 'constructor'],
-  ['a comma, a semicolon, a colon', ',;:'],
 ]
 
-/** May not be names: characters that are not allowed, or none but spaces and no-break spaces. */
+/** Refused for a control character, or for containing only spaces and no-break spaces. */
 export const refusedNames: readonly Text[] = [
-  ['NUL', '\u0000'],
   ['NUL within', 'al\u0000der'],
-  ['a tab', 'black\talder'],
   ['a line feed within', 'black\nalder'],
   ['a line feed at the end', 'alder\n'],
-  ['a line feed at the start', '\nalder'],
-  ['a carriage return at the end', 'alder\r'],
-  ['an escape', '\u001B[31malder'],
   ['DEL', 'alder\u007F'],
-  ['the first of the second controls', '\u0080alder'],
-  ['NEL alone', '\u0085'],
+  ['the first C1 control', '\u0080alder'],
   ['NEL at the end', 'alder\u0085'],
-  ['the last of the second controls', '🌿\u009F'],
+  ['the last C1 control', '🌿\u009F'],
   ['a space alone', ' '],
-  ['a no-break space alone', '\u00A0'],
   ['spaces and no-break spaces', ' \u00A0\u00A0 '.repeat(20)],
 ]
 
-/** May not be names for their length, which is counted in code points. */
+/** Refused for their length, which is counted in code points. */
 export const namesOfOtherLength: readonly Text[] = [
-  ['nothing', ''],
+  ['an empty name', ''],
   ['256 letters', 'a'.repeat(256)],
   ['256 characters beyond the first plane', '🌿'.repeat(256)],
 ]

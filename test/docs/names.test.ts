@@ -1,4 +1,4 @@
-// Names in README.md, CONTRIBUTING.md, SECURITY.md and docs/: files, scripts, settings, commands, flags and metrics exist.
+// Files, scripts, settings, commands, flags and metrics that README.md, CONTRIBUTING.md, SECURITY.md and docs/ name exist.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -14,7 +14,7 @@ const source = globSync(['src/**/*.ts', 'test/**/*.ts', 'deploy/**/*.yml'], { cw
 const { scripts } = JSON.parse(read('package.json'))
 const settings = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 
-/** Finds names in all pages by a pattern whose first group is the name, and fails for those that do not exist. */
+/** Finds names in all pages by a pattern with the name as its first group, and asserts that they exist. */
 function check(
   what: string,
   pattern: RegExp,
@@ -55,7 +55,7 @@ const flagsOf = (command: (typeof program)['commands'][number] | undefined) => [
   '--help',
   ...(command?.options ?? []).map(({ long }) => String(long)),
 ]
-// A line that calls plant-store, up to what the shell does with its output.
+// A line that runs plant-store, up to a pipe or redirection.
 check('command', /(?:^|[`\s/])plant-store ([a-z]+)((?: [^`\n|&;]+)?)/gm, 60, (name, rest = '') => {
   const command = program.commands.find((one) => one.name() === name)
   if (command === undefined) return false

@@ -1,5 +1,4 @@
-// The pages in Markdown: each link leads to a file and to a heading in it, a page with a list of contents lists all, and
-// docs/operate.md explains every line that the code can log.
+// The pages in Markdown: links and contents are right, and docs/operate.md explains every line that the code can log.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,7 +24,7 @@ function toAnchor(title: string): string {
   return letters.replaceAll(' ', '-')
 }
 
-test('each link leads to a file, and to a heading in it', (t) => {
+test('each link points to an existing file and heading', (t) => {
   t.ok(pages.length > 25)
   for (const page of pages)
     for (const [, target = '', anchor] of readText(page).matchAll(/\]\(([^)#:\s]*)(?:#([^)]*))?\)/g)) {
@@ -37,7 +36,7 @@ test('each link leads to a file, and to a heading in it', (t) => {
   t.end()
 })
 
-test('contents at the top of a page are its headings, in their order', (t) => {
+test('the contents at the top of a page are its headings in order', (t) => {
   let seen = 0
   for (const page of pages) {
     const contents = /^# .+\n(\[.+?\)(?: ·\n\[.+?\))*)\n/.exec(readText(page))?.[1]
@@ -58,7 +57,7 @@ const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']
 const sources = globSync('src/**/*.ts', { cwd: root }).map((file) => readFileSync(root + file, 'utf8'))
 
 const text = /'([^'\n]+)'|`([^`\n]+)`/.source
-/** Where the code says what is logged: calls of a logger, the words of an outage, and texts with a name. */
+/** Where the code has texts of the log: calls of a logger, words of an outage, and named texts. */
 const places = [
   `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:gone:|back:|const back =)\\s+(?:${text})`,
@@ -71,7 +70,7 @@ const found = sources.flatMap((code) =>
 )
 const logged = found.filter((one) => one !== undefined)
 
-test('every line of the log is explained', (t) => {
+test('operate.md explains every line of the log', (t) => {
   t.ok(logged.length > 25, `${logged.length} are found`)
   for (const line of logged)
     t.ok(
@@ -81,7 +80,7 @@ test('every line of the log is explained', (t) => {
   t.end()
 })
 
-test('every line that is explained is in the code', (t) => {
+test('every line that operate.md explains is in the code', (t) => {
   for (const one of explained)
     t.ok(
       logged.some((line) => line.includes(one)),
@@ -90,7 +89,7 @@ test('every line that is explained is in the code', (t) => {
   t.end()
 })
 
-test('each message that operate.md explains is one of the code', (t) => {
+test('every message that operate.md explains is in the code', (t) => {
   const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
   const code = files.map((file) => readFileSync(root + file, 'utf8').replaceAll("\\'", "'")).join('')
   const [, index = ''] = /## By message\n(.*?)\n## /s.exec(operate) ?? []

@@ -1,4 +1,4 @@
-// A request that is there in full is answered within 5 s, whatever its stages wait for; the answer says what became of it.
+// A complete request is answered within 5 s, whatever it waits for, and the answer states the outcome.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
@@ -21,11 +21,11 @@ const { compose, exchange, readAnswers } = await import('../support/wire.ts')
 
 const promisedMs = 5000
 const divisor = isFull ? 1 : 3
-/** These mostly wait: side by side. */
+/** Tests that mostly wait, so they run at the same time. */
 const test = (title: string, run: (t: Test) => Promise<void>) => tap.test(title, { buffered: true }, run)
 tap.jobs = 10
 
-/** With a third of the time, a writer on a busy machine may say so too late to be heard. */
+/** With a third of the time, a writer on a busy machine may answer too late. */
 const refused = isFull ? /Nothing was added/ : /Nothing was added|not known/
 
 type Timed = Answer & { ms: number }
@@ -51,7 +51,7 @@ test('while the file is locked every addition is refused in time, and nothing is
   const first = time(request(`${url}/plants`, { body: { name: 'first', tag: '' } }))
   const lists: Promise<Answer>[] = []
   const later: Promise<Timed>[] = []
-  // Each of these finds one at work, and another one waiting, sooner or later.
+  // Some of these come while one addition is in progress and another one waits.
   for (let n = 0; n < 20; n++) {
     later.push(time(request(`${url}/plants`, { body: { name: `later ${n}`, tag: '' } })))
     lists.push(request(`${url}/plants`))
@@ -65,7 +65,7 @@ test('while the file is locked every addition is refused in time, and nothing is
   t.equal((await request(`${url}/plants`)).text, '[{"name":"last","tag":""}]')
 })
 
-test('a service that is told to stop while its file is locked answers what waits', async (t) => {
+test('a service that stops while its file is locked answers waiting requests', async (t) => {
   const database = await sqlite.createDatabase(t)
   const service = await startService(t, { DATABASE_URL: database, LOG_LEVEL: 'error' }, createDirectory(t))
   const other = new DatabaseSync(fileURLToPath(database))
@@ -76,7 +76,7 @@ test('a service that is told to stop while its file is locked answers what waits
     return socket
   })
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
-  // It has them once it answers what came after them.
+  // The service has these requests once it answers a later one.
   await request(`${service.url}/plants`)
   const answers = sockets.map(async (socket) =>
     readAnswers((await socket.setEncoding('latin1').toArray()).join('')),
@@ -91,7 +91,7 @@ test('a service that is told to stop while its file is locked answers what waits
   other.close()
 })
 
-test('the store has less time for a plant than its request, to say what became of it', async (t) => {
+test('the deadline of the store is earlier than that of the request', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t))
   const leftMs: number[] = []
   const append: PlantLog['append'] = (entries, options) => {
@@ -102,7 +102,7 @@ test('the store has less time for a plant than its request, to say what became o
   const options = { store: { ...store, log: { ...store.log, append } }, verify: () => grant }
   const { port, url } = await startApp(t, '', options)
   t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
-  // The time of a body that comes in pieces begins with its end.
+  // The time starts at the end of the body.
   const bytes = compose({ body: '{"name":"b","tag":""}' })
   const socket = connect(port, '127.0.0.1').setNoDelay()
   socket.write(bytes.subarray(0, -1))
@@ -112,7 +112,7 @@ test('the store has less time for a plant than its request, to say what became o
   socket.destroy()
   for (const ms of leftMs) t.ok(ms > 0 && ms <= storeLimitMs, `${ms} of ${storeLimitMs} ms`)
   t.equal(leftMs.length, 2)
-  // A token whose verdict ends now may have been revoked: a plant is not added for the whole time from here on.
+  // A token whose verdict ends now may have been revoked, so the deadline is earlier.
   grant.untilMs = performance.now()
   t.equal((await request(`${url}/plants`, { body: { name: 'c', tag: '' } })).status, 200)
   t.ok(Number(leftMs[2]) <= (storeLimitMs * 2) / 3)
@@ -124,7 +124,7 @@ async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
   return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }
 }
 
-test('a store that never answers is not waited for', async (t) => {
+test('a request gets 503 in time when the store never answers', async (t) => {
   const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
     ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /not known/],
     ['head', (url) => request(`${url}/plants`), /cannot be read/],
@@ -140,19 +140,19 @@ test('a store that never answers is not waited for', async (t) => {
   )
 })
 
-test('a look-up that never ends is not waited for', async (t) => {
+test('a request gets 503 in time when the look-up of its token never ends', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t))
   const tokens = { ...store.tokens, find: () => new Promise<never>(() => {}) }
   const { url } = await startApp(t, '', { store: { ...store, tokens } })
   const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
-  t.equal((await request(`${url}/plants`, { headers })).status, 401, 'junk is refused without a look-up')
+  t.equal((await request(`${url}/plants`, { headers })).status, 401, 'a malformed token needs no look-up')
   const known = { authorization: `Bearer ${makeToken().token}` }
   assertInTime(t, await time(request(`${url}/plants`, { headers: known })), /cannot be read/)
   const added = time(request(`${url}/plants`, { headers: known, body: { name: 'a', tag: '' } }))
   assertInTime(t, await added, /cannot be read/)
 })
 
-test('a client that takes nothing of a list is cut off, and cannot take a part for the whole', async (t) => {
+test('a client that stops reading a list is reset after 30 s', async (t) => {
   const { app, port, store } = await startApp(t)
   await fillLarge(store)
   t.equal(app.server.timeout, 30_000 / divisor)
@@ -166,20 +166,20 @@ test('a client that takes nothing of a list is cut off, and cannot take a part f
   const startMs = performance.now()
   await once(socket, 'close')
   const tookMs = performance.now() - startMs
-  // Node begins its time anew once, when it finds that a part of a chunk was taken.
+  // Node restarts its timer once, when it finds that a part of a chunk was sent.
   assertWithin(t, tookMs, 2 * stallMs + 2000)
   t.ok(tookMs > stallMs - 100, `${tookMs} ms`)
   await t.rejects(client.resume().toArray(), { code: 'ECONNRESET' })
 })
 
-/** Requests that do not arrive whole. */
+/** Incomplete requests. */
 const partial = [
   ...['GET', 'HEAD', 'POST'].map((method) => `${method} /plants HTTP/1.1\r\nHost: a\r\n`),
   compose({ body: '{"name":', headers: { 'Content-Length': '100' } }),
   compose({ headers: { Authorization: undefined } }).subarray(0, -2),
 ]
 
-test('a request that does not arrive in time is 408, and the connection ends', async (t) => {
+test('a request that does not arrive in time gets 408, and the connection closes', async (t) => {
   const { app, port } = await startApp(t)
   t.equal(app.server.headersTimeout, 10_000)
   t.equal(app.server.requestTimeout, Math.round(20_000 / divisor))

@@ -1,4 +1,4 @@
-// The archives of a release: the one for this platform runs where there is neither Node nor npm. In full all of them.
+// The archives of a release: the one for this platform runs without Node and npm. A full run makes all of them.
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ function make(name: string, platform: string): string {
 
 const hash = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
-test('an archive is the same to the byte when it is made twice, and not too large', { skip }, async (t) => {
+test('an archive that is made twice is byte-identical, and at most 70 MiB', { skip }, async (t) => {
   const clone = join(directory, 'clone')
   copyClone(clone, true)
   const { code, stderr } = await run('npm', ['pack', '--pack-destination', directory], { cwd: clone })
@@ -38,7 +38,7 @@ test('an archive is the same to the byte when it is made twice, and not too larg
   }
 })
 
-test('unpacked where there is no Node and no npm, it serves, adds, lists and backs up', {
+test('an archive serves, adds, lists and backs up without Node and npm', {
   skip,
 }, async (t) => {
   const first = join(directory, 'first')

@@ -1,11 +1,11 @@
-// A copy of this clone, for what writes into it: files of tests run beside each other.
+// Copies of this clone for tests that write into one, because test files run at the same time.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-/** What the package is made of. */
+/** The files of the package. */
 const names = [
   ...['bin', 'client', 'deploy', 'docs', 'examples', 'package', 'schemas', 'src'],
   ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'openapi.yaml'],
@@ -21,7 +21,7 @@ export function copyClone(directory: string, isInstalled: boolean): void {
     if (existsSync(join(root, folder))) symlinkSync(join(root, folder), join(directory, folder))
 }
 
-/** Makes a copy a repository with one commit, of which the figures are. Returns the commit. */
+/** Makes a copy a repository with one commit, and figures of it. Returns the commit. */
 export function commitClone(directory: string): string {
   writeFileSync(join(directory, '.gitignore'), 'node_modules\nbench/\ndist/\nnpm-shrinkwrap.json\n*.tgz\n')
   git(directory, 'init', '--quiet')

@@ -1,5 +1,5 @@
-// A collector of traces on the loopback address: it decodes of what comes what tests look at, by the schema of OTLP 1.x
-// (opentelemetry-proto, trace/v1, common/v1, resource/v1), and can be made to fail in all ways.
+// A collector of traces on the loopback address, which can be made to fail in any way. It decodes the fields that tests
+// read, by the schema of OTLP 1.x (opentelemetry-proto: trace/v1, common/v1, resource/v1).
 import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -67,7 +67,7 @@ type Received = { url: string; headers: IncomingHttpHeaders; text: string; spans
 export async function startCollector(t: Test) {
   const events = new EventEmitter()
   const received: Received[] = []
-  /** What is done with requests instead of taking their spans. */
+  /** Handles requests instead of decoding their spans. */
   let respond: RequestListener | undefined
   let attempts = 0
 
@@ -80,23 +80,16 @@ export async function startCollector(t: Test) {
     const text = `${request.rawHeaders.join('\n')}\n${body.toString('latin1')}`
     received.push({ url: request.url as string, headers: request.headers, text, spans: decode(body) })
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end()
-    events.emit('spans')
   })
   const url = `http://127.0.0.1:${await listen(t, server)}`
   const spans = () => received.flatMap((one) => one.spans)
-  const next = (event: string) => once(events, event, { signal: AbortSignal.timeout(patienceMs) })
   return {
     received,
     spans,
     attempts: () => attempts,
     answer: (listener: RequestListener | undefined) => (respond = listener),
-    /** Resolves when it has been asked again. */
-    asked: () => next('attempt'),
-    /** Resolves to the first span, as soon as it is there. */
-    async first(): Promise<Span> {
-      while (spans().length === 0) await next('spans')
-      return spans()[0] as Span
-    },
+    /** Resolves at the next request. */
+    asked: () => once(events, 'attempt', { signal: AbortSignal.timeout(patienceMs) }),
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '20' },
   }
 }

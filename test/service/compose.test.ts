@@ -1,12 +1,12 @@
-// The compose files and the Kubernetes manifests in deploy/ run the image hardened, with settings that there are.
+// The compose files and the Kubernetes manifests in deploy/ run the image hardened, with existing settings.
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 
+import { settingRows } from '../../src/settings.ts'
+
 /** A shutdown takes at most this long. */
 const stopMs = 10_000
-
-import { settingRows } from '../../src/settings.ts'
 
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 const isUnknown = (setting: string) => !names.includes(setting)
@@ -14,7 +14,7 @@ const isUnknown = (setting: string) => !names.includes(setting)
 type Service = { environment: Record<string, string>; secrets?: string[] }
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
-  test(`${file} runs that image, hardened, with settings that there are`, (t) => {
+  test(`${file} runs the image, hardened, with existing settings`, (t) => {
     const {
       services,
       volumes,
@@ -41,7 +41,7 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 for (const file of ['postgres.yaml', 'sqlite.yaml'])
-  test(`kubernetes/${file} runs the image of this version, hardened, probed, and long enough to drain`, (t) => {
+  test(`kubernetes/${file} runs the image of this version, hardened, with probes and enough time to drain`, (t) => {
     const text = readFileSync(new URL(`../../deploy/kubernetes/${file}`, import.meta.url), 'utf8')
     const { spec } = parseAllDocuments(text)
       .map((one) => one.toJS())
@@ -50,7 +50,7 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.equal(container.image, `plant-store:${version}`)
     t.match(container, {
       livenessProbe: { httpGet: { path: '/livez', port: 'admin' } },
-      // Endpoints that share a database would all be gone with it.
+      // Replicas that share a database would all become unready with it.
       readinessProbe:
         file === 'sqlite.yaml'
           ? { httpGet: { path: '/readyz', port: 'admin' } }

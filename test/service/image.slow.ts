@@ -1,8 +1,7 @@
-// The container image: built from this clone and run as the docs say. It takes a minute or two.
-import { once } from 'node:events'
-import { createServer } from 'node:net'
+// The container image: built from this clone and run as the docs advise.
 import tap, { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
+import { findPorts } from '../support/postgres.ts'
 import { run } from '../support/processes.ts'
 import { request, token } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -10,7 +9,7 @@ import { copyClone } from './clone.ts'
 
 const image = `plant-store-test:${process.pid}`
 const options = { skip: skipWithout('buildah', 'podman', 'runc') }
-/** What podman needs inside a container of another kind, and what the docs advise. */
+/** Flags that podman needs inside another container, and those that the docs advise. */
 const flags = [
   ...['--runtime', 'runc', '--cgroups=no-conmon', '--network=host'],
   ...['--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=4096:4096'],
@@ -25,14 +24,6 @@ async function podman(...args: string[]): Promise<string> {
 
 if (options.skip === false) tap.teardown(() => run('podman', ['rmi', '--force', image]))
 
-async function findPort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return String(port)
-}
-
 /** Starts a container on a volume; both go when the test ends. Resolves when the service is ready. */
 async function start(t: Test) {
   const name = `plant-store-test-${process.pid}`
@@ -40,13 +31,14 @@ async function start(t: Test) {
     await run('podman', ['rm', '--force', '--volumes', name])
     await run('podman', ['volume', 'rm', '--force', name])
   })
-  const settings = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: await findPort(), ACCESS_TOKENS: token }
+  const [ADMIN_PORT] = await findPorts(1)
+  const settings = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT, ACCESS_TOKENS: token }
   const env = Object.entries(settings).flatMap(([key, value]) => ['--env', `${key}=${value}`])
   await podman('run', '--detach', '--name', name, '--volume', `${name}:/data`, ...flags, ...env, image)
   return { name, url: await findUrl(name) }
 }
 
-/** `starts`: how often the container was started; its log holds what it said each time. */
+/** `starts`: how often the container was started; its log has the lines of each start. */
 async function findUrl(name: string, starts = 1): Promise<string> {
   for (;;) {
     const { stdout, stderr } = await run('podman', ['logs', name])
@@ -56,7 +48,7 @@ async function findUrl(name: string, starts = 1): Promise<string> {
   }
 }
 
-test('npm run image builds it', options, async (t) => {
+test('npm run image builds an image of less than 200 MiB', options, async (t) => {
   const clone = createDirectory(t)
   copyClone(clone, true)
   const { code, stderr } = await run('npm', ['run', 'image', '--', image], { cwd: clone })
@@ -68,7 +60,7 @@ test('npm run image builds it', options, async (t) => {
 })
 
 test(
-  'it serves with a root that is read-only, as nobody, with nothing allowed and no shell',
+  'the image serves with a read-only root, without root rights, capabilities or a shell',
   options,
   async (t) => {
     const { name, url } = await start(t)
@@ -85,6 +77,6 @@ test(
     t.equal(await podman('inspect', '--format', '{{.State.ExitCode}}', name), '0')
     await podman('start', name)
     const again = await findUrl(name, 2)
-    t.same((await request(`${again}/plants`)).json(), [alder], 'what was added is in the volume')
+    t.same((await request(`${again}/plants`)).json(), [alder], 'the plant is in the volume')
   },
 )

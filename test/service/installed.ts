@@ -1,21 +1,21 @@
-// The package as people install it: from the local file, by the machine's own Node and npm.
-import { readdirSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+// Installs the package from a local file, with the Node and npm of the machine.
+import { globSync, readFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import { run } from '../support/processes.ts'
 
-/** Without the Node that npm brought along: what people have who install the package. */
+/** The PATH without the Node of npm, as on the machine of someone who installs the package. */
 export const systemPath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter)
 
-/** What npm says when it needs the registry and cannot reach it. */
+/** Matches errors of npm when it cannot reach the registry. */
 const unreachable =
   /npm error code (?:EAI_AGAIN|ENOTFOUND|ECONN\w+|ENET\w+|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|SELF_\w+)$/m
 
 /**
- * `npm install` with these arguments; what is in npm's cache, as after `npm ci`, is not asked for again.
- * False: the cache lacks something, and the registry cannot be reached.
+ * Runs `npm install` with these arguments, offline as far as the cache of npm has the packages. Resolves to false if it
+ * lacks some and the registry cannot be reached.
  */
 export async function install(directory: string, args: string[]): Promise<boolean> {
   const options = ['--prefer-offline', '--fetch-retries=0', '--fetch-timeout=60000', '--no-progress']
@@ -30,23 +30,9 @@ export async function install(directory: string, args: string[]): Promise<boolea
 
 /** NAME@VERSION of all packages below a directory. */
 export function listInstalled(directory: string): string[] {
-  const folder = join(directory, 'node_modules')
-  return listNames(folder).flatMap((name) => {
-    const { version } = JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8'))
-    return [`${name}@${version}`, ...listInstalled(join(folder, name))]
+  const places = ['**/node_modules/*/package.json', '**/node_modules/@*/*/package.json']
+  return globSync(places, { cwd: directory }).map((path) => {
+    const { version } = JSON.parse(readFileSync(join(directory, path), 'utf8'))
+    return `${dirname(path).split('node_modules/').at(-1)}@${version}`
   })
-}
-
-function listNames(folder: string): string[] {
-  return readNames(folder).flatMap((name) =>
-    name.startsWith('@') ? readNames(join(folder, name)).map((one) => `${name}/${one}`) : name,
-  )
-}
-
-function readNames(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter((name) => !name.startsWith('.'))
-  } catch {
-    return []
-  }
 }

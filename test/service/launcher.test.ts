@@ -1,4 +1,4 @@
-// bin/plant-store.js and npm start: how the service starts through them, ends with them, and what they say is missing.
+// bin/plant-store.js and npm start: how they start and stop the service, and what they report as missing.
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -16,7 +16,7 @@ import { systemPath } from './installed.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')
-/** Makes a Node take itself for one that is too old to run the service, and cannot replace itself. */
+/** Makes Node report a version that is too old for the service, and unable to replace its process. */
 const asOldNode = `--import=data:text/javascript,${encodeURIComponent(`
   Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.0.0' } })
   Object.defineProperty(process, 'execPath', { value: '/usr/bin/node' })
@@ -26,7 +26,7 @@ const asOldNode = `--import=data:text/javascript,${encodeURIComponent(`
 async function start(t: Test, command: string, args: string[], env: NodeJS.ProcessEnv = inherited()) {
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
   const all = { ...env, HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token }
-  // As from a terminal: a signal to the group reaches all that it started.
+  // As from a terminal: a signal to the process group reaches all of its processes.
   const service = spawnProgram(t, command, args, { cwd: root, env: all, detached: true })
   const exited = once(service.child, 'exit')
   const url = await service.listening()
@@ -42,11 +42,11 @@ async function start(t: Test, command: string, args: string[], env: NodeJS.Proce
 const serve = ['serve', '--port', '0']
 
 for (const [title, processes, ...args] of [
-  ['where Node can, the launcher becomes the service, without a word of its own', 1, launcher],
-  ['with the flag of npm start it is the service from the start', 1, '--min-semi-space-size=8', launcher],
-  ['elsewhere it passes SIGTERM on, and ends when the service has', 2, asOldNode, launcher],
+  ['where Node can replace its process, the launcher becomes the service and prints nothing', 1, launcher],
+  ['with the flag of npm start it is one process, too', 1, '--min-semi-space-size=8', launcher],
+  ['elsewhere the launcher passes SIGTERM on, and exits after the service', 2, asOldNode, launcher],
 ] as const)
-  test(`${title}; no debugger is opened by SIGUSR1`, async (t) => {
+  test(`${title}; SIGUSR1 opens no debugger`, async (t) => {
     const { child, pid, ended, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
     const pids = [pid, ...descendants]
     t.equal(pids.length, processes)
@@ -56,7 +56,7 @@ for (const [title, processes, ...args] of [
     t.notMatch(stderr(), /warning|Debugger/i)
   })
 
-test('killed, it leaves no service behind, which notices and ends as by SIGTERM', async (t) => {
+test('a service whose launcher was killed stops as after SIGTERM', async (t) => {
   const { child, exited, ended, stderr } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   child.kill('SIGKILL')
   t.same(await exited, [null, 'SIGKILL'])
@@ -64,20 +64,20 @@ test('killed, it leaves no service behind, which notices and ends as by SIGTERM'
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
 })
 
-test('a signal that ends the service ends the launcher, too', async (t) => {
+test('a signal that kills the service also kills the launcher', async (t) => {
   const { exited, descendants } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   process.kill(descendants[0] as number, 'SIGKILL')
   t.same(await exited, [null, 'SIGKILL'])
 })
 
-test('the exit code is that of the command', async (t) => {
+test('the launcher exits with the code of the command', async (t) => {
   for (const node of [[], [asOldNode]]) {
     const { code } = await run(process.execPath, [...node, launcher, 'gibberish'])
     t.equal(code, 2)
   }
 })
 
-test('npm start takes flags, and SIGTERM to npm is a clean end', async (t) => {
+test('npm start accepts flags, and SIGTERM to npm stops the service cleanly', async (t) => {
   const { child, ended, stderr } = await start(t, 'npm', ['start', '--', '--port', '0'])
   child.kill('SIGTERM')
   await ended
@@ -85,7 +85,7 @@ test('npm start takes flags, and SIGTERM to npm is a clean end', async (t) => {
   t.notMatch(stderr(), /warning: |Error/)
 })
 
-/** Ways to the service in which a signal to the group reaches it more than once. */
+/** Ways to start the service in which it gets a signal to the process group more than once. */
 const starters: [how: string, command: string, ...args: string[]][] = [
   ['the launcher', 'node', launcher, ...serve],
   ['npm start', 'npm', 'start', '--', '--port', '0'],
@@ -93,10 +93,10 @@ const starters: [how: string, command: string, ...args: string[]][] = [
 
 for (const [how, command, ...args] of starters)
   for (const signal of isFull ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))
-    test(`${signal} that comes many times through ${how} is one end: what is half sent is answered`, async (t) => {
+    test(`many ${signal} through ${how} are one shutdown, and a half-sent request is answered`, async (t) => {
       const { child, pid, url, ended, stderr } = await start(t, command, args, { PATH: systemPath })
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
-      // The service waits for the body once it has said so.
+      // The service waits for the body once it has asked for it.
       const bytes = compose({ body: '{"name":"late","tag":""}', headers: { Expect: '100-continue' } })
       socket.write(bytes.subarray(0, -5))
       await once(socket, 'data')
@@ -107,10 +107,13 @@ for (const [how, command, ...args] of starters)
       }
       socket.write(bytes.subarray(-5))
       t.equal((await ended).code, 0, stderr())
-      t.match(readAnswers(await received), [{ status: 200 }])
+      const [answer, ...more] = readAnswers(await received)
+      t.match(answer, { status: 200, text: '{"name":"late","tag":""}' })
+      t.equal(answer?.headers.get('connection'), 'close')
+      t.same(more, [])
     })
 
-/** A clone in which nothing, or only what is named, is installed. */
+/** Makes a clone in which only these packages are installed. */
 function createClone(t: Test, ...installed: string[]): string {
   const clone = createDirectory(t)
   copyClone(clone, false)
@@ -130,16 +133,16 @@ test('npm start before npm ci is reported in one line', async (t) => {
 
 const platform = process.platform === 'win32' ? 'win' : process.platform
 const missing: [what: string, installed: string[], message: RegExp][] = [
-  ['no Node that came along', ['fastify'], /^plant-store: Node 24\.15 or newer is required, .+\n$/],
+  ['no Node of npm', ['fastify'], /^plant-store: Node 24\.15 or newer is required, .+\n$/],
   [
-    'one that does not start here',
+    'a Node of npm that does not start',
     ['fastify', `node-${platform}-${process.arch}`],
     /^plant-store: the Node that npm installed does not start here \(.+ENOENT\); install Node 24\.15 or newer\n$/,
   ],
 ]
 
 for (const [what, installed, message] of missing)
-  test(`an old Node and ${what} is reported in one line`, async (t) => {
+  test(`an old Node with ${what} is reported in one line`, async (t) => {
     const file = join(createClone(t, ...installed), 'bin/plant-store.js')
     const { code, stdout, stderr } = await run(process.execPath, [asOldNode, file, 'serve'])
     t.same([code, stdout], [1, ''])

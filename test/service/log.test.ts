@@ -1,4 +1,4 @@
-// The log: bounded, whole lines in order; no secrets; text for people.
+// The log: bounded, with whole lines in order and without secrets, as JSON or as text.
 import { execFileSync } from 'node:child_process'
 import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ function open(t: Test, more: Partial<Parameters<typeof openLog>[0]> = {}) {
 
 const megabyte = `${'x'.repeat(2 ** 20 - 1)}\n`
 
-test('lines are written in order, text as well as bytes, and the end waits for all of them', async (t) => {
+test('lines of text and bytes are written in order, and end() waits for all of them', async (t) => {
   const { log, text } = open(t)
   let expected = ''
   for (let n = 0; n < 3000; n++) {
@@ -38,7 +38,7 @@ test('lines are written in order, text as well as bytes, and the end waits for a
   t.equal(text(), expected)
   t.equal(log.droppedLines(), 0)
   const first = await Promise.race([log.end().then(() => 'at once'), setImmediate('later')])
-  t.equal(first, 'at once', 'there is nothing to wait for')
+  t.equal(first, 'at once', 'nothing is left to write')
 })
 
 test('lines beyond 8 MiB are dropped and counted, and their number is logged once there is room', async (t) => {
@@ -53,7 +53,7 @@ test('lines beyond 8 MiB are dropped and counted, and their number is logged onc
   t.match(JSON.parse(String(lines.at(-1))), { level: 40, lines: dropped, msg: /^log lines were dropped/ })
 })
 
-test('a log that could not be written goes on once it can be', async (t) => {
+test('a log resumes when its file can be written again', async (t) => {
   const path = join(createDirectory(t), 'log')
   writeFileSync(path, '')
   const descriptor = openSync(path, 'r')
@@ -63,13 +63,13 @@ test('a log that could not be written goes on once it can be', async (t) => {
   closeSync(descriptor)
   const writable = openSync(path, 'a')
   t.teardown(() => closeSync(writable))
-  t.equal(writable, descriptor, 'the number is free, and the lowest one')
+  t.equal(writable, descriptor, 'the lowest free number is the same')
   log.sink.write('{"n":2}\n')
   await log.end()
   t.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
 })
 
-test('a slow reader of a pipe gets all lines', async (t) => {
+test('a slow reader of a pipe gets every line', async (t) => {
   const path = join(createDirectory(t), 'pipe')
   execFileSync('mkfifo', [path])
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
@@ -97,14 +97,6 @@ function readAvailable(descriptor: number): string {
   }
 }
 
-test('LOG_LEVEL says what is logged', async (t) => {
-  const { log, text } = open(t, { logLevel: 'warn' })
-  log.logger.info('no')
-  log.logger.warn('yes')
-  await log.end()
-  t.match(JSON.parse(text()), { level: 40, pid: process.pid, msg: 'yes' })
-})
-
 test('a token is masked in every percent-encoded spelling, and the line stays JSON', async (t) => {
   const secret = 'a/secret+of"mine\\é'
   const { log, text } = open(t, { accessTokens: [secret] })
@@ -130,7 +122,7 @@ test('a token is masked in every percent-encoded spelling, and the line stays JS
   t.equal(log.mask('/100%/%zz/%41'), '/100%/%zz/%41', 'other texts stay as they are')
 })
 
-test('tokens, passwords and values of a query are masked, wherever they are', async (t) => {
+test('tokens, passwords and values of a query are masked everywhere', async (t) => {
   const secret = 'a/secret "of" mine'
   const { log, text } = open(t, { accessTokens: [secret, 'short'] })
   const { logger } = log
@@ -173,7 +165,7 @@ const plain = (line: object) =>
   stripVTControlCharacters(toTextLines(Buffer.from(`${JSON.stringify(line)}\n`)))
 const time = new Date(2030, 0, 2, 3, 4, 5, 6).getTime()
 
-test('for people a request is one readable line, which cannot control the terminal', async (t) => {
+test('as text a request is one line, and control characters are escaped', async (t) => {
   const line = {
     level: 30,
     time,
@@ -189,11 +181,15 @@ test('for people a request is one readable line, which cannot control the termin
   )
 })
 
-test('for people any other line has its level, its details, and the stack of an error', async (t) => {
+test('as text any other line has its level, its details, and the stack of an error', async (t) => {
   const err = { type: 'Error', message: 'odd', stack: 'Error: odd\n    at a\u009b' }
   const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a b', err })
   t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a b"\n    Error: odd\n        at a\\x9b\n')
-  t.equal(toTextLines(Buffer.from('{"time":17***}\n')), '{"time":17***}\n', 'a line that a mask has broken')
+  t.equal(
+    toTextLines(Buffer.from('{"time":17***}\n')),
+    '{"time":17***}\n',
+    'a line that is no longer JSON stays as it is',
+  )
 })
 
 test('LOG_FORMAT=text writes text', async (t) => {

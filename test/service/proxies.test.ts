@@ -1,4 +1,4 @@
-// What the proxies of deploy/proxies pass on.
+// What the proxies of deploy/proxies forward.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -13,7 +13,7 @@ import { type Address, ask, type Behind, proxies, startBehind } from './proxies.
 const authorization = `Bearer ${token}`
 const json = { authorization, 'content-type': 'application/json' }
 
-/** Starts a service with more plants than a proxy buffers. `lock`: from then on nothing can be added. */
+/** Starts a service with more plants than a proxy buffers. `lock`: makes every addition fail from then on. */
 async function startFilled(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const store = await openStore(DATABASE_URL)
@@ -31,15 +31,15 @@ async function startFilled(t: Test) {
   return { service, lock }
 }
 
-/** What every proxy must pass on, and what it must not. */
+/** Asserts what a proxy must forward, and what it must not. */
 async function checkProxy(t: Test, service: Behind, to: Address): Promise<void> {
   const spoofed = { authorization, 'x-forwarded-for': '203.0.113.7' }
   const list = await ask('/plants', { ...to, headers: spoofed })
   t.equal(list.status, 200)
-  t.equal(JSON.parse(list.body.toString()).length, 2000, 'a long list comes whole')
+  t.equal(JSON.parse(list.body.toString()).length, 2000, 'a long list is complete')
   const logged = () => Object.values(service.output()).join('')
   await until(() => logged().includes('"127.0.0.2"'), { found: logged })
-  t.notOk(logged().includes('203.0.113.7'), 'the address is that of the client, not what it claims')
+  t.notOk(logged().includes('203.0.113.7'), 'the address is the real one of the client')
   const again = { ...spoofed, 'if-none-match': String(list.headers.etag) }
   t.equal((await ask('/plants', { ...to, headers: again })).status, 304)
 
@@ -53,14 +53,14 @@ async function checkProxy(t: Test, service: Behind, to: Address): Promise<void> 
     // Small enough to be sent before it is refused: a client that is still sending may only see a reset.
     [ask('/plants', { ...to, headers: json, body: large(20_000) }), 413],
     [ask('/plants', to), 401],
-    // No proxy waits for the body first.
+    // The proxies do not wait for the body.
     [ask('/plants', { ...to, headers: { 'content-length': '100' }, body: '' }), 401],
     [ask(`/plants?${'x'.repeat(9000)}`, to), 414],
   ] as const)
     t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
 }
 
-/** While nothing can be added, the service still answers, and not the proxy. */
+/** Asserts that the service, not the proxy, answers while nothing can be added. */
 async function checkReadOnly(t: Test, to: Address): Promise<void> {
   t.match(await ask('/plants?limit=1', { ...to, headers: json }), { status: 200 }, 'lists are served')
   const refused = await ask('/plants', {
@@ -72,12 +72,12 @@ async function checkReadOnly(t: Test, to: Address): Promise<void> {
 }
 
 for (const { name, skip, start } of Object.values(proxies))
-  test(`${name} passes on requests, answers, problems and the client's address`, { skip }, async (t) => {
+  test(`${name} forwards requests, answers, problems and the address of the client`, { skip }, async (t) => {
     const { service, lock } = await startFilled(t)
     const { said, ...to } = await start(t, service)
     await checkProxy(t, service, to)
     lock()
-    // It has left out the replica that is not ready, and uses it again because there is no other.
+    // It uses a replica that is not ready if there is no other.
     if (name === 'haproxy') await said(/backend 'plant-store' has no server available/)
     await checkReadOnly(t, to)
   })

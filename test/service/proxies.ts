@@ -1,4 +1,4 @@
-// A service behind the TLS proxies of deploy/proxies, with their configurations as they are but for addresses and certificates.
+// A service behind the TLS proxies of deploy/proxies, whose configurations differ only in addresses and certificates.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, request as requestPlain } from 'node:http'
@@ -16,7 +16,7 @@ import { until } from '../support/until.ts'
 
 export const host = 'plants.example.org'
 
-/** Starts a service as the proxies expect it. */
+/** Starts a service with the settings that the proxies expect. */
 export async function startBehind(t: Test, env: NodeJS.ProcessEnv) {
   const all = { TRUST_PROXY: '127.0.0.1', ADMIN_PORT: '0', ...env }
   const service = await startService(t, all, createDirectory(t))
@@ -30,7 +30,7 @@ export type Address = { port: number; ca?: string | undefined }
 export type Proxy = {
   name: Tool
   skip: string | false
-  /** Starts it in front of a service, and of a second one that is not there. */
+  /** Starts it in front of a service, and of a second one that does not exist. */
   start(t: Test, service: Pick<Behind, 'port' | 'adminPort'>): Promise<Address & { said: Said }>
 }
 
@@ -38,7 +38,7 @@ type Place = { directory: string; port: number; nobody: number; certificate: Cer
 type Certificate = { key: string; crt: string; pem: string; text: string }
 type Said = (pattern: RegExp) => Promise<unknown>
 
-/** `ready`: what it writes once it knows which services run. */
+/** `ready`: what it logs once it knows which services run. */
 function makeProxy(
   name: Tool,
   configure: (place: Place, service: Pick<Behind, 'port' | 'adminPort'>) => string[],
@@ -46,7 +46,7 @@ function makeProxy(
 ): Proxy {
   return {
     name,
-    // Only Linux has further addresses on the loopback interface by itself.
+    // Only Linux has more loopback addresses by default.
     skip: process.platform === 'linux' ? skipWithout(name, 'openssl') : 'it needs 127.0.0.2',
     async start(t, service) {
       const directory = createDirectory(t)
@@ -97,7 +97,7 @@ const haproxy = makeProxy(
 const caddy = makeProxy(
   'caddy',
   ({ directory, port, nobody, certificate }, service) => {
-    // Without the port on which it would answer http and receive commands.
+    // Without its ports for http and for commands.
     const site = `${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${certificate.crt} ${certificate.key}`
     const path = adapt('Caddyfile', directory, {
       '\n{\n': '\n{\n\tadmin off\n\tauto_https off\n',
@@ -114,7 +114,7 @@ const caddy = makeProxy(
 
 export const proxies = { nginx, haproxy, caddy }
 
-/** Writes a configuration with other words in some places, each of which must exist. Returns its path. */
+/** Writes a configuration with some texts replaced, each of which must exist. Returns its path. */
 function adapt(name: string, directory: string, changes: Record<string, string>): string {
   let text = readFileSync(fileURLToPath(new URL(`../../deploy/proxies/${name}`, import.meta.url)), 'utf8')
   for (const [from, to] of Object.entries(changes)) {
@@ -125,7 +125,7 @@ function adapt(name: string, directory: string, changes: Record<string, string>)
   return join(directory, name)
 }
 
-/** Makes a certificate for a day; `pem` has it together with its key. */
+/** Makes a certificate for a day; `pem` also has its key. */
 function makeCertificate(directory: string): Certificate {
   const files = { key: join(directory, 'key'), crt: join(directory, 'crt'), pem: join(directory, 'pem') }
   const kind = '-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'.split(' ')

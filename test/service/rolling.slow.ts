@@ -1,19 +1,16 @@
-// A rolling restart of two replicas behind HAProxy, which asks /readyz each second and retries nothing: with DRAIN_DELAY
+// A rolling restart of two replicas behind HAProxy, which asks /readyz every second and retries nothing: with DRAIN_DELAY
 // no request fails.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { createDirectory, engines } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
-import { noteProcess } from '../support/processes.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { ask, type Service, startService, token } from '../support/service.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
+import { until } from '../support/until.ts'
 
 const clients = 16
-const pollMs = 100
 const skip = skipWithout('haproxy')
 
 type Replica = { name: string; port: number; adminPort: number; env: NodeJS.ProcessEnv }
@@ -49,34 +46,17 @@ async function startProxy(t: Test, replicas: Replica[]): Promise<Proxy> {
   const [front, stats] = (await findPorts(2)) as [number, number]
   const file = join(createDirectory(t), 'haproxy.cfg')
   writeFileSync(file, configure(front, stats, replicas))
-  const child = spawn(findProgram('haproxy') as string, ['-db', '-f', file], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  noteProcess(child)
-  t.teardown(() => end(child))
+  spawnProgram(t, findProgram('haproxy') as string, ['-db', '-f', file])
   const proxy = { url: `http://127.0.0.1:${front}`, stats: `http://127.0.0.1:${stats}/;csv` }
   for (const { name } of replicas) await waitUntilUp(proxy, name)
   return proxy
 }
 
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit')
-  child.kill('SIGKILL')
-  await ended
-}
-
 /** Resolves when HAProxy has found a replica ready. */
 async function waitUntilUp({ stats }: Proxy, name: string): Promise<void> {
   const up = new RegExp(`^replicas,${name},.*,UP,`, 'm')
-  while (
-    !up.test(
-      await ask(stats).then(
-        ({ text }) => text,
-        () => '',
-      ),
-    )
-  )
-    await sleep(pollMs)
+  const isUp = () => ask(stats).then(({ text }) => up.test(text))
+  await until(() => isUp().catch(() => false))
 }
 
 /** Restarts the replicas one after the other, as an orchestrator does. */
@@ -89,7 +69,7 @@ async function restartAll(t: Test, proxy: Proxy, running: [Replica, Service][]):
   }
 }
 
-/** Adds and lists plants through the proxy until `isOver`. Resolves to what each request came to. */
+/** Adds and lists plants through the proxy until `isOver`. Resolves to the number of requests by outcome. */
 async function sendRequests(
   { url }: Proxy,
   isOver: (count: number) => boolean,
@@ -113,7 +93,7 @@ async function sendRequests(
   return counts
 }
 
-/** How many of the requests during a rolling restart failed. */
+/** Resolves to the number of requests that failed during a rolling restart. */
 async function countFailures(t: Test, drainDelay: string, requests: number): Promise<number> {
   const DATABASE_URL = await (engines[1] as (typeof engines)[0]).createDatabase(t)
   const ports = (await findPorts(4)) as [number, number, number, number]

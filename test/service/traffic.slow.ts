@@ -1,5 +1,5 @@
-// What strangers do to others: through each proxy of deploy/proxies a good client waits at most a second, and the service grows
-// by at most 256 MiB. Without a proxy the service recovers when the traffic ends.
+// Hostile traffic: through each proxy of deploy/proxies a good client waits at most a second, and the memory of the service
+// grows by at most 256 MiB. Without a proxy the service recovers when the traffic ends.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ async function send(t: Test, kind: Kind, to: Address): Promise<void> {
   await ended
 }
 
-/** Lists and adds on a new connection each, from an address of its own. Resolves to the longest wait. */
+/** Lists and adds on two new connections from another address. Resolves to the longest wait. */
 async function useOnce(t: Test, to: Address): Promise<number> {
   const startMs = performance.now()
   const listed = await ask('/plants?limit=1', { ...to, headers, from: '127.0.0.3' })
@@ -62,7 +62,7 @@ async function start(t: Test): Promise<Behind & { pid: number }> {
 }
 
 for (const proxy of Object.values(proxies))
-  test(`${proxy.name}: a good client is served beside strangers`, { skip: proxy.skip }, async (t) => {
+  test(`${proxy.name}: a good client is served beside hostile traffic`, { skip: proxy.skip }, async (t) => {
     const service = await start(t)
     const to = await proxy.start(t, service)
     await useOnce(t, to)

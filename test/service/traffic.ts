@@ -1,4 +1,4 @@
-// Sends what strangers may send, from 127.0.0.2, for a while: a process of its own, forked and told by a message.
+// Sends hostile traffic from 127.0.0.2 for a while. A process, which is forked and gets its task by a message.
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 
@@ -29,7 +29,7 @@ function send(traffic: Traffic, socket: Socket): void {
   }
 }
 
-/** Keeps a connection open: another follows each that ends. */
+/** Opens a connection, and another one when it ends. */
 function open(traffic: Traffic): void {
   const { port, ca, host: servername, kind } = traffic
   const to = { host: '127.0.0.1', port, localAddress: '127.0.0.2' }

@@ -1,12 +1,12 @@
-// A real browser, which closes when the test ends. Every page has storage of its own.
+// A real browser, which closes when the test ends. Each page has its own storage.
 import sparticuz from '@sparticuz/chromium'
 import { type Browser, chromium } from 'playwright-core'
 import type { Test } from 'tap'
 
-/** A name that is not localhost: for a browser a page there is no secure context. */
+/** A host other than localhost: pages there are not a secure context. */
 export const plainHost = 'plants.test'
 
-export async function launchBrowser(t: Pick<Test, 'teardown'>): Promise<Browser> {
+export async function launchBrowser(t: Test): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: await sparticuz.executablePath(),
     args: [

@@ -1,8 +1,8 @@
-// The page of Swagger UI as a reader uses it.
+// Uses the page /docs as a reader does.
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
-/** A page, and everything that went wrong on it. */
+/** A page, and everything that has failed on it. */
 export type Opened = { page: Page; faults: string[] }
 
 /** Opens a page, 1280 wide unless told otherwise, and waits until it shows the operations. */
@@ -15,7 +15,7 @@ export async function openDocs(
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
   const faults: string[] = []
   t.teardown(async () => {
-    // A locator that waits in vain says nothing of what there was instead.
+    // The error of a locator that times out does not show the page.
     if (!t.passing()) console.error(page.url(), faults, await page.textContent('body'))
     await page.close()
   })
@@ -48,7 +48,7 @@ export async function authorize(page: Page, token: string): Promise<void> {
   await page.click('.modal-ux .btn-done')
 }
 
-/** Executes an operation that is closed; resolves to the status and body that the page shows. */
+/** Opens and executes an operation. Resolves to the status and body that the page shows. */
 export async function execute(
   page: Page,
   operationId: string,

@@ -1,21 +1,18 @@
-// The page of Swagger UI in a real browser.
+// The page /docs (Swagger UI) in a real browser.
 import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import tap, { type Test, test } from 'tap'
-import { sqlite } from '../support/engines.ts'
+import tap, { before, type Test, test } from 'tap'
 import { request, startApp, token } from '../support/service.ts'
 import { launchBrowser, plainHost } from './browser.ts'
 import { authorize, execute, openDocs, operation, phone, readAnswer } from './docs-page.ts'
 
 let browser: Browser
-/** A service whose plants do not matter. */
+/** The service of tests that do not compare plants. */
 let url: string
 
-test('start a browser and a service', async (t) => {
+before(async () => {
   browser = await launchBrowser(tap)
-  const { port } = await startApp(tap, await sqlite.createDatabase(tap))
-  url = `http://localhost:${port}`
-  t.ok(browser.isConnected())
+  url = `http://localhost:${(await startApp(tap)).port}`
 })
 
 const plant = { name: 'Black alder', tag: 'Alnus glutinosa' }
@@ -26,7 +23,7 @@ const places: [title: string, host: string, basePath: string][] = [
 ]
 
 for (const [title, host, basePath] of places)
-  test(`${title}, the pasted token is used at once to add and list a plant`, async (t) => {
+  test(`${title}, a pasted token is used to add and list a plant`, async (t) => {
     const env = { BASE_PATH: basePath || '/' }
     const { port, url } = await startApp(t, undefined, { env })
     const origin = `http://${host}:${port}`
@@ -43,7 +40,7 @@ for (const [title, host, basePath] of places)
     t.notOk('if-none-match' in sent.headers())
     t.same((await request(`${url}${basePath}/plants`)).json(), [plant])
     t.same(faults, [])
-    await t.test('an error leads to its page', async (t) => {
+    await t.test('an error links to its page', async (t) => {
       const block = operation(page, 'createPlant')
       await block.locator('textarea.body-param__text').fill('{}')
       await block.locator('.execute').click()
@@ -53,7 +50,7 @@ for (const [title, host, basePath] of places)
     })
   })
 
-test('a token is kept for the tab only, until it is forgotten; without one, the page says how to create one', async (t) => {
+test('a token is kept only in its tab until Logout, and without one the page says how to create one', async (t) => {
   const { page } = await openDocs(t, browser, `${url}/docs`)
   t.equal((await execute(page, 'createPlant'))[0], '401')
   const explanation = await operation(page, 'createPlant').locator('.explanation').textContent()
@@ -76,7 +73,7 @@ test('a token is kept for the tab only, until it is forgotten; without one, the 
   await page.waitForSelector('.explanation')
 })
 
-test('a click on Execute works as soon as it is enabled', async (t) => {
+test('Execute works as soon as it is enabled', async (t) => {
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await authorize(page, token)
   for (const operationId of ['createPlant', 'listPlants']) {
@@ -104,7 +101,7 @@ async function tabTo(page: Page, selector: string): Promise<void> {
   throw new Error(`Tab does not lead to ${selector}`)
 }
 
-test('the keyboard suffices to authorize and to add a plant', async (t) => {
+test('authorizing and adding a plant work with the keyboard only', async (t) => {
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await page.keyboard.press('Tab')
   t.equal(await page.evaluate('document.activeElement.className'), 'skip')
@@ -127,7 +124,7 @@ test('the keyboard suffices to authorize and to add a plant', async (t) => {
   t.same(faults, [])
 })
 
-test('the page loads nothing from elsewhere, and at most 0.8 MB', async (t) => {
+test('the page loads nothing from other origins, and less than 0.8 MB', async (t) => {
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const loaded = (await page.evaluate(
     'performance.getEntriesByType("resource").map(({ name, transferSize }) => [name, transferSize])',
@@ -138,7 +135,7 @@ test('the page loads nothing from elsewhere, and at most 0.8 MB', async (t) => {
   t.ok(bytes > 200_000 && bytes < 800_000, `${bytes} bytes`)
 })
 
-/** Rules that Swagger UI itself breaks: nothing of ours is reported under them. */
+/** Rules that Swagger UI itself breaks. */
 const ofSwagger = [
   'button-name',
   'heading-order',
@@ -151,7 +148,7 @@ const ofSwagger = [
 
 type Finding = { id: string; nodes: { target: string[] }[] }
 
-/** Lists what axe finds on a page or in a part of it, except by some rules. */
+/** Lists the findings of axe on a page or in a part of it, except those of some rules. */
 async function findBarriers(page: Page, except: string[] = [], within = 'html'): Promise<string[]> {
   await page.evaluate(axe.source)
   const { violations } = (await page.evaluate(`axe.run('${within}', { resultTypes: ['violations'] })`)) as {
@@ -167,12 +164,12 @@ const looks: [scheme: 'light' | 'dark', device: string, options: BrowserContextO
 ]
 
 for (const [colorScheme, device, options] of looks)
-  test(`the ${colorScheme} pages on a ${device} fit and are accessible`, async (t) => {
+  test(`the ${colorScheme} pages fit a ${device} and are accessible`, async (t) => {
     const settings = { ...options, colorScheme, bypassCSP: true }
     const { page } = await openDocs(t, browser, `${url}/docs`, settings)
     const fits = async (what: string) =>
       t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${what} fits`)
-    await fits('as it comes')
+    await fits('at first')
     for (const name of ['createPlant', 'listPlants']) await execute(page, name)
     await operation(page, 'createPlant').locator('.documented > summary').click()
     await fits('with answers')
@@ -187,16 +184,13 @@ for (const [colorScheme, device, options] of looks)
     }
   })
 
-type Styles = { getComputedStyle: (element: unknown) => { backgroundColor: string } }
-
 async function assertColours(t: Test, page: Page, scheme: 'light' | 'dark'): Promise<void> {
   const [least, most] = { light: [200, 255], dark: [0, 60] }[scheme] as [number, number]
   for (const selector of ['body', '.opblock', 'header', 'textarea']) {
-    const colour = await page
-      .locator(selector)
-      .first()
-      .evaluate((element) => (globalThis as unknown as Styles).getComputedStyle(element).backgroundColor)
-    const parts = colour.match(/\d+/g)?.map(Number) ?? []
+    const colour = await page.evaluate(
+      `getComputedStyle(document.querySelector('${selector}')).backgroundColor`,
+    )
+    const parts = String(colour).match(/\d+/g)?.map(Number) ?? []
     t.ok(parts.length === 3 && parts.every((part) => part >= least && part <= most), `${selector}: ${colour}`)
   }
 }

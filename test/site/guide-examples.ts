@@ -1,5 +1,4 @@
-// How the guide shows answers: what says nothing about the service is left out, and what differs from store to store
-// is written the same way each time.
+// Formats answers for the guide: without headers that do not concern the service, and with fixed values for random ones.
 
 const shownHeaders =
   /^(allow|cache-control|content-encoding|content-type|etag|link|ratelimit|ratelimit-policy|retry-after|vary|www-authenticate)$/

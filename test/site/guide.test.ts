@@ -1,4 +1,4 @@
-// The guide says what is true: each of its examples is run against the service, and its answer is the one that is shown.
+// Each example of the guide is run against the service, and must get the answer that the guide shows.
 // UPDATE_GUIDE=1 writes the answers into the guide.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const path = `${root}docs/guide.md`
 const guide = readFileSync(path, 'utf8')
 
-/** How a reader runs an example. */
+/** Runs an example as a reader does. */
 type Command = (text: string) => [command: string, args: string[]]
 const commands: Record<string, Command> = {
   sh: (text) => ['sh', ['-euc', text]],
@@ -27,7 +27,7 @@ const commands: Record<string, Command> = {
   python: (text) => ['python3', ['-c', text]],
 }
 
-/** The fault of the store behind an answer that no request can bring about. */
+/** Faults of the store for answers that a request cannot cause. */
 const provoked: Record<string, StoreFault> = {
   '500 Internal Server Error': 'broken',
   '503 Nothing added': 'nothing-added',
@@ -45,21 +45,21 @@ async function start(t: Test): Promise<Setting> {
   return { ...running, faults, env: { BASE_URL: running.url, TOKEN: token, READ_TOKEN: reader } }
 }
 
-/** Sends a request over a connection of its own; all that comes back. It may be cut short. */
+/** Sends a request, which may be incomplete, on a new connection. Resolves to all that is received. */
 async function converse(port: number, request: string | Buffer): Promise<string> {
   const socket = connect(port, '127.0.0.1').setEncoding('utf8')
   socket.write(request)
   return (await socket.toArray()).join('')
 }
 
-/** Brings about an answer that no request can, by a fault of the store. */
+/** Causes an answer by a fault of the store. */
 async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<string> {
   faults.push(fault)
   const body = JSON.stringify({ name: 'Alder', tag: 'Alnus' })
   return converse(port, compose({ body, headers: { Connection: 'close' } }))
 }
 
-/** Sends requests, two at once, until one of them is too many. */
+/** Sends requests in pairs until one exceeds the rate. */
 async function overrun(t: Test): Promise<string> {
   const { store } = await openFailing(t)
   const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '1/s' } })
@@ -69,10 +69,10 @@ async function overrun(t: Test): Promise<string> {
     const start = answers.lastIndexOf('HTTP/1.1 429')
     if (start >= 0) return answers.slice(start)
   }
-  throw new Error('no request was too many')
+  throw new Error('no request exceeded the rate')
 }
 
-/** Runs an example; what it prints, as the guide shows it. */
+/** Runs an example. Resolves to its output as the guide shows it. */
 async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.ProcessEnv): Promise<string> {
   const [command, args] = (commands[language] as Command)(text)
   const { code, stdout, stderr } = await run(command, args, { env })
@@ -82,15 +82,16 @@ async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.Proces
 
 const noPython = skipWithout('python3')
 
-/** Whether a block is the answer to the one before it. */
+/** Returns whether a block is the answer to the one before it. */
 function isAnswer(block: CodeBlock | undefined, before: CodeBlock): block is CodeBlock {
   const between = guide.slice(before.start + before.text.length, block?.start)
   return block !== undefined && /^```\n```(http|text)\n$/.test(between)
 }
 
-test('each example of the guide has the answer that is shown', { timeout: 120_000 }, async (t) => {
+test('each example of the guide gets the answer that the guide shows', { timeout: 120_000 }, async (t) => {
   const setting = await start(t)
-  // It takes ten seconds: it begins first.
+  // The time-out of a head is ten seconds.
+  setting.app.server.headersTimeout = 500
   const late = converse(setting.port, 'GET /plants HTTP/1.1\r\nHost: plants.test\r\n')
   const answers: [block: CodeBlock, text: string][] = []
   let before: CodeBlock | undefined

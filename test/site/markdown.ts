@@ -3,7 +3,7 @@
 /** `heading`: the latest before the block. `start`: where its text begins in the document. */
 export type CodeBlock = { language: string; text: string; heading: string; start: number }
 
-/** Finds the fenced blocks; every one must name its language. */
+/** Finds the fenced blocks. Throws if one names no language. */
 export function findCodeBlocks(markdown: string): CodeBlock[] {
   const blocks: CodeBlock[] = []
   let heading = ''

@@ -1,6 +1,6 @@
-// Sign in on the docs page in a real browser, at a real issuer: oidc-provider.
+// Signing in on the page /docs in a real browser, at a real issuer: oidc-provider.
 import { createServer, type IncomingMessage } from 'node:http'
-// @ts-expect-error: it has no types of its own.
+// @ts-expect-error: the package has no types.
 import { Provider } from 'oidc-provider'
 import type { Browser, Page } from 'playwright-core'
 import tap, { before, type Test, test } from 'tap'
@@ -13,9 +13,8 @@ const audience = 'https://plants.test/'
 const scope = 'plants:read plants:write'
 
 /**
- * Starts an issuer with one public client, which answers before a service asks for its metadata. The client is native, so
- * that its redirect URI is valid with any port (RFC 8252, section 7.3): that of the service is not known yet. `mayAnswer`:
- * is waited for before a request is answered.
+ * Starts an issuer with one public client. The client is native, so that its redirect URI is valid with any port
+ * (RFC 8252, section 7.3), because the port of the service is not known yet. `mayAnswer`: delays an answer.
  */
 async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Promise<unknown> | undefined) {
   const server = createServer()
@@ -38,7 +37,7 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
       },
     },
   })
-  /** What the issuer was asked. */
+  /** URLs of all requests. */
   const asked: URL[] = []
   const answer = provider.callback()
   server.on('request', async (incoming, response) => {
@@ -49,7 +48,7 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
   return { url, asked }
 }
 
-/** What pages wait for at the issuer. Only they say where they are from. */
+/** Delays the answers of the issuer to pages, which are the only ones to send an Origin. */
 let mayAnswerPages: Promise<void> | undefined
 const holdPages = ({ headers }: IncomingMessage) => (headers.origin ? mayAnswerPages : undefined)
 
@@ -64,7 +63,7 @@ before(async () => {
 
 const signInButton = '.auth-container:has-text("authorization_code") .btn.authorize'
 
-/** Opens the dialog and begins to sign in; resolves to the tab of the issuer. */
+/** Opens the dialog and starts to sign in. Resolves to the tab of the issuer. */
 async function beginSignIn(page: Page): Promise<Page> {
   await page.click('.scheme-container .authorize')
   const opened = page.context().waitForEvent('page')
@@ -84,7 +83,7 @@ async function signIn(page: Page): Promise<void> {
   await closed
 }
 
-test('a reader signs in at the issuer, and the token is used as one that was pasted', async (t) => {
+test('a reader signs in at the issuer, and the token is used like a pasted one', async (t) => {
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await signIn(page)
   await page.locator('.scheme-container .authorize.locked').waitFor()
@@ -105,7 +104,7 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
   })
 })
 
-test('a dialog that was opened before the issuer has answered offers to sign in as soon as it has', async (t) => {
+test('a dialog that is already open offers to sign in as soon as the issuer has answered', async (t) => {
   const answering = Promise.withResolvers<void>()
   mayAnswerPages = answering.promise
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
@@ -117,7 +116,7 @@ test('a dialog that was opened before the issuer has answered offers to sign in 
   t.same(faults, [])
 })
 
-test('an issuer that refuses is named, and a token can still be pasted', async (t) => {
+test('the error of an issuer that refuses is shown, and a token can still be pasted', async (t) => {
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const issuer = await beginSignIn(page)
   await issuer.locator('a:has-text("Cancel")').click()
@@ -128,12 +127,10 @@ test('an issuer that refuses is named, and a token can still be pasted', async (
   t.equal((await execute(page, 'listPlants'))[0], '200')
 })
 
-test('without a client the page does not know the issuer', async (t) => {
+test('the page names the issuer only with OIDC_DOCS_CLIENT_ID', async (t) => {
   const env = { OIDC_ISSUER: 'https://issuer.test', OIDC_AUDIENCE: audience }
   const issued = await startApp(t, undefined, { env })
-  const signing = await startApp(t, undefined, {
-    env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' },
-  })
+  const signing = await startApp(t, undefined, { env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' } })
   const read = async (url: string, path: string) =>
     request(`${url}/${path}`, { headers: { authorization: '' } })
   t.notMatch((await read(issued.url, 'docs/json')).text, 'issuer.test')
