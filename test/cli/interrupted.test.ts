@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli } from '../support/commands.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { inherited, preload, spawnProgram } from '../support/processes.ts'
@@ -25,13 +26,7 @@ async function stop(t: Test, child: ChildProcess, signal: NodeJS.Signals): Promi
 /** A store with enough plants to make every command slow. The tests only read it. */
 const plants = 300_000
 const large = sqlite.createDatabase(tap)
-before(async () => {
-  const store = await open(tap, await large)
-  await store.sql.execute(`
-    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${plants})
-    INSERT INTO plants (position, item, mark, checksum)
-    SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}', 'AAAAAAAAAAA', 1 FROM numbers`)
-})
+before(async () => fill(await open(tap, await large), plants))
 
 function start(t: Test, command: string, DATABASE_URL: string, options?: string) {
   const script = `${options ? 'NODE_OPTIONS="$OPTIONS" ' : ''}exec '${process.execPath}' '${cli}' ${command}`
