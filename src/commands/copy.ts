@@ -27,7 +27,7 @@ again, and start the service on --to; no service may run on --to before that. Ov
 export function define(command: Command): void {
   command
     .requiredOption('--from <url>', 'the database to copy: a URL or env:NAME')
-    .requiredOption('--to <url>', 'the database to copy to, likewise')
+    .requiredOption('--to <url>', 'the database to copy to: a URL or env:NAME')
     .option('--batch <plants>', 'plants in one transaction', wholeNumber(1, 20_000), 5000)
     .option('--quiet', 'show no progress')
     .option('--json', 'print the result as JSON')
@@ -38,7 +38,7 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  const advice = 'the copy was interrupted. Run it again to go on.'
+  const advice = 'the copy was interrupted. Run it again to continue.'
   const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
@@ -56,7 +56,9 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
 
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
-  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
+  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to continue.`, {
+    cause: error,
+  })
 }
 
 /** Reads the URL of an option, or of the environment variable that `env:NAME` names. */
@@ -70,15 +72,15 @@ function readUrl(text: string, option: string): string {
 }
 
 /**
- * Copies a store on which a service may run. The target takes over its id, so that an interrupted copy is recognized.
+ * Copies a store, which a service may be using. The target takes over its id, so that an interrupted copy is recognized.
  * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
  */
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
   if (!(await target.adopt(source.id)))
-    throw new CommandError('--to holds plants or tokens that are not of --from: use an empty database')
+    throw new CommandError('--to holds plants or tokens that are not in --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
-  if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
+  if (other) throw new CommandError(`--to holds the token ${other.id}, which is not in --from`)
   const copied = await copyPlants(source, target, options)
   const tokens = await source.tokens.all()
   for (const token of tokens) await target.tokens.put(token)

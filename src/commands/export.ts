@@ -40,7 +40,7 @@ export function define(command: Command): void {
   const choices = [...new Set(Object.values(formats))]
   command
     .argument('[file]', 'the file; - is stdout', '-')
-    .addOption(new Option('--format <format>', 'format, instead of that of the file name').choices(choices))
+    .addOption(new Option('--format <format>', 'format, overriding the ending of FILE').choices(choices))
     .option('--after <position>', 'only the plants after this position', wholeNumber(0), 0)
     .option('--no-id', 'without the ids')
     .option('--bom', 'begin CSV with a byte order mark')

@@ -1,4 +1,4 @@
-// serve: runs the service until it is told to stop.
+// serve: runs the service until a signal stops it.
 import type { Command } from 'commander'
 import { addSettingOptions } from '../cli/options.ts'
 import { runService } from '../server.ts'

@@ -53,13 +53,13 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
 }
 
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {
-  if (state === null) return `${name}: only the role pg_monitor may see more`
+  if (state === null) return `${name}: more is visible only to the role pg_monitor`
   const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
   return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}, ${count(lagBytes ?? 0, 'byte')} behind${seconds}`
 }
 
 function formatService({ running, by }: ServiceStatus): string {
-  if (running === null) return 'unknown: it cannot be seen from here'
+  if (running === null) return 'unknown: not visible from here'
   const users = by.join(', ')
   if (running) return users ? `running: ${users}` : 'running'
   return users ? `not running; in use by ${users}` : 'not running'

@@ -127,7 +127,7 @@ test('stops after a whole batch on SIGTERM, and prints how to continue', async (
     code: null,
     signal: 'SIGTERM',
     stdout: '',
-    stderr: 'plant-store: the copy was interrupted. Run it again to go on.\n',
+    stderr: 'plant-store: the copy was interrupted. Run it again to continue.\n',
   })
   const { position } = await target.log.head()
   t.equal(position % 50, 0)
@@ -138,8 +138,8 @@ test('stops after a whole batch on SIGTERM, and prints how to continue', async (
 /** Targets that are not empty; `begun`: a copy of the source has begun there before. */
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [
-    ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not of --from/],
-    ['holds a token', false, (target) => addToken(target, 'first'), /not of --from/],
+    ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not in --from/],
+    ['holds a token', false, (target) => addToken(target, 'first'), /not in --from/],
     [
       'is a copy that is longer',
       true,
@@ -226,7 +226,7 @@ for (const [part, first, strike, mend, reason] of failures)
     const { sql } = part === 'source' ? source : target
     await sql.execute(strike)
     const stderr = new RegExp(
-      `^plant-store: the copy was cut short: .*${reason}.* Run it again to go on\\.\n$`,
+      `^plant-store: the copy was cut short: .*${reason}.* Run it again to continue\\.\n$`,
     )
     t.match(await ended, { code: 1, stdout: '', stderr })
     await sql.execute(mend)

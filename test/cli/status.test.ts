@@ -117,7 +117,7 @@ test('status shows the standbys of a cluster with their lag, to roles that may s
   await primary.query('CREATE ROLE visitor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor')
   const url = primary.url().replace('postgres@', 'visitor@')
   t.match((await read(t, url)).cluster.standbys, [{ name: 'walreceiver', state: null, lagBytes: null }])
-  const hidden = /^standby {2}walreceiver: only the role pg_monitor may see more$/m
+  const hidden = /^standby {2}walreceiver: more is visible only to the role pg_monitor$/m
   t.match((await run(t, url)).stdout, hidden)
 
   await cluster.caughtUp()
