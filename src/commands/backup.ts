@@ -47,7 +47,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
 
 export const advice = 'interrupted: the copy is incomplete. Run it again'
 
-/** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
+/** Finds the path of the database file. Throws CommandError if there is none; `instead` names the alternative. */
 export function findFile(options: WorkOptions, instead: string): string {
   const url = findDatabase(options)
   const { name, path } = engineOf(url)
@@ -57,7 +57,7 @@ export function findFile(options: WorkOptions, instead: string): string {
 
 type CopyOptions = NewFileOptions & { progress: Progress }
 
-/** Copies the store in the file `from`, as it is at one moment, to the path `to`, like `writeStore`. */
+/** Copies a snapshot of the store in the file `from` to the path `to`; see `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {
   if (!statSync(from, { throwIfNoEntry: false })?.isFile())
     throw new CommandError(`there is no file ${resolve(from)}`)
@@ -66,7 +66,7 @@ export function copyVerified(from: string, to: string, options: CopyOptions) {
 
 /**
  * Creates a store at the path `to`, where it appears once it is complete, verified, and on stable storage; `write` creates
- * it at a temporary path. Resolves to what was found in it.
+ * it at a temporary path. Resolves to the result of verifying it.
  */
 export function writeStore(to: string, options: CopyOptions, write: (path: string) => Promise<void>) {
   return writeNewFile(to, options, async (path) => {
@@ -80,7 +80,7 @@ export function writeStore(to: string, options: CopyOptions, write: (path: strin
   })
 }
 
-/** Writes a verified copy to stdout. Until it is verified, it is in a file. */
+/** Writes a copy to stdout, after verifying it in a temporary file. */
 async function writeVerified(from: string, options: CopyOptions) {
   const copy = join(process.env.TMPDIR ?? dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)

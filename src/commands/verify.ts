@@ -52,8 +52,8 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
 type Unread = { first: number; last: number; reason: string }
 
 /**
- * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per plant, null when not all
- * could be read. Rejects with StoreUnavailable when the whole database is unreadable.
+ * Checks each part separately, because any of them may contain an unreadable page. `checksum`: SHA-256 over a line per
+ * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
 async function checkStore(store: Store, progress: Progress) {
   const faults: string[] = []
@@ -103,8 +103,8 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
 type LogEntry = StoredPlant | { position: number; reason: string }
 
 /**
- * Reads page by page; if a page is unreadable, plant by plant. Without a head, it stops at the first page of which
- * nothing can be read.
+ * Reads page by page; if a page is unreadable, plant by plant. Without a head, it stops at the first page without a
+ * readable plant.
  */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER

@@ -10,15 +10,15 @@ import { type Match, type Note, nameNote } from './notes.ts'
 import { makePlantReader } from './plants.ts'
 import { readRecords } from './records.ts'
 
-/** `earlier`: the import that is continued; `again`: the command has --again. */
+/** `earlier`: the import to continue; `again`: --again is set. */
 type Target = { store: Store; earlier: Match | undefined; again: boolean }
 
 /**
- * Appends the plants after the end of the earlier import; yields the outcomes of each batch. Throws InputError if they are
- * not those that were checked.
+ * Appends the plants after the end of the earlier import; yields the outcomes of each batch. Throws InputError if the
+ * input has changed since it was checked.
  */
 export async function* addPlants({ input, form, checked }: CheckedSource, { store, earlier, again }: Target) {
-  // An interrupted import continues in its note: of two imports of one input, only one can then change it.
+  // An interrupted import reuses its note, so that of two concurrent imports of one input only one succeeds.
   const own = earlier?.isWhole ? undefined : earlier
   const { path, isAgain } = own ?? { path: input.path, isAgain: again }
   const key = own?.key ?? nameNote(checked.notes, checked.firstHash)
@@ -40,7 +40,7 @@ export async function* addPlants({ input, form, checked }: CheckedSource, { stor
     const value = JSON.stringify(note)
     yield await append(store, entries, { key, before, value })
     before = value
-    // Lets other processes, which poll for the lock of a SQLite file, get it.
+    // Gives other processes, which poll for the lock of a SQLite file, a chance to get it.
     await sleep(2)
   }
   if (hash !== checked.hash)

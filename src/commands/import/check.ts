@@ -16,9 +16,9 @@ type Listener = { onFault(record: InputRecord, fault: string): void; onRecords(r
 const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
 
 /**
- * Resolves to the numbers of records, of valid `plants`, and of `conflicts` among those; to the notes of earlier imports, and
- * to `matches`, those whose bytes the input starts with; to the offsets after the header row and after the last plant; and to
- * the hashes up to the end of the last plant and of the first. Throws InputError.
+ * Checks all records. `plants`: how many are valid; `conflicts`: how many of these conflict; `matches`: the earlier
+ * imports whose bytes the input starts with; `headerEnd`, `end`: offsets after the header row and the last plant;
+ * `hash`, `firstHash`: of the input up to the end of the last and of the first plant. Throws InputError.
  */
 export async function checkInput({ input, form }: Source, store: Store | undefined, listener: Listener) {
   const readPlant = makePlantReader(form)
@@ -69,7 +69,7 @@ function makeConflictFinder(store: Store | undefined) {
   }
 }
 
-/** Reads the records that end at the offsets `invalid`, in the form of the input. */
+/** Yields the header row and the records that end at the offsets `invalid`, as a file in the format of the input. */
 export async function* readRejects({ input, form, checked }: CheckedSource, invalid: number[]) {
   const isJson = form.format === 'json'
   let count = 0

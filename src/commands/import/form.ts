@@ -2,7 +2,7 @@
 import { NewPlant } from '../../../schemas/plant.ts'
 import { byteOrderMark, InputError } from './input.ts'
 
-/** `map`: names of members or columns that are not those of their fields; `quote`: `none` if quotation marks are text. */
+/** `map`: member or column names by field, where they differ; `quote`: `none` if quotation marks are text. */
 export type Form = {
   format: 'ndjson' | 'json' | 'csv'
   map: Partial<Record<keyof NewPlant, string>>

@@ -19,7 +19,7 @@ import type { InputRecord } from './records.ts'
 type Choices = { skipInvalid?: true; again?: true; dryRun?: true; create?: true; rejects?: string }
 type Flags = WorkOptions & FormOptions & Choices
 
-/** Faults that are shown on a terminal. */
+/** The most faults shown on a terminal. */
 const maxShown = 10
 const delimiters = [',', ';', '|', 'tab']
 const fields = joinWords(fieldNames, 'or')
@@ -79,7 +79,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   })
 }
 
-/** Throws CommandError, InputError, StoreRefused or StoreUnavailable; batches that are committed stay. */
+/** Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
 async function importInput(job: Job): Promise<void> {
   const { name, input, flags, progress, signal } = job
   const { value: head = Buffer.alloc(0) } = await input.read().next()
@@ -99,7 +99,7 @@ async function importInput(job: Job): Promise<void> {
   throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
 
-/** Checks all of the input, and reports each fault. `invalid`: the offsets behind the invalid records. */
+/** Checks all of the input, and reports each fault. `invalid`: the end offsets of the invalid records. */
 async function checkAll({ name, flags, progress, signal }: Job, source: Source, url: string) {
   const invalid: number[] = []
   const reasons: object[] = []

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { CommandError } from '../../cli/console.ts'
 
-/** In latin1, which has a character per byte. */
+/** Decoded as latin1: one character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
 
 /** The input cannot be imported, not even in part. */
@@ -21,8 +21,8 @@ const chunkBytes = 128 * 1024
 export type Input = Awaited<ReturnType<typeof openInput>>
 
 /**
- * Opens a file, or stdin as `-`. `path`: of a regular file, without links; `read`: the bytes, decompressed, and an empty
- * chunk at the end.
+ * Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `read`: yields the decompressed bytes,
+ * then an empty chunk.
  */
 export async function openInput(name: string, signal: AbortSignal) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
@@ -47,7 +47,7 @@ async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle
   }
 }
 
-/** `magic`: the first bytes, in hex; zstd may begin with a frame to be skipped. */
+/** `magic`: the first bytes, in hex; zstd may begin with a skippable frame. */
 const codings = [
   { name: 'gzip', magic: /^1f8b/, open: createGunzip },
   { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: createZstdDecompress },
@@ -60,13 +60,13 @@ async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
   yield Buffer.alloc(0)
 }
 
-/** Decompresses members or frames in a row. Node's decoder of gzip reads all members, that of zstd a single frame. */
+/** Decompresses consecutive members or frames. Node's gzip decoder reads all members, its zstd decoder one frame. */
 async function* decompress(file: FileHandle, { name, open }: (typeof codings)[number]) {
   const { size } = await file.stat()
   try {
     for (let at = 0; at < size; ) {
       const decoder = open({ chunkSize: chunkBytes })
-      // The decoder gets the errors of reading. A frame that ends before the file is no error.
+      // Read errors go to the decoder. A frame that ends before the file is not an error.
       pipeline(readBytes(file, at), decoder).catch(() => {})
       yield* decoder
       at = name === 'zstd' ? at + decoder.bytesWritten : size

@@ -33,8 +33,8 @@ export function nameNote(notes: StoredNote[], firstHash: string): string {
 }
 
 /**
- * Finds the import that an input continues: an interrupted one with --again, or else the longest. `matches` is in the order
- * of their ends. Throws CommandError if the input was changed since it was imported.
+ * Finds the import that an input continues: an interrupted one with --again, or else the longest. `matches` is sorted
+ * by end. Throws CommandError if the input was changed since it was imported.
  */
 export function findEarlier(
   { notes, matches }: { notes: StoredNote[]; matches: Match[] },

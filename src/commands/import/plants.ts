@@ -89,8 +89,8 @@ function makeRowReader(form: Form) {
 }
 
 /**
- * Finds the columns of the fields, and the number of columns without empty ones at the end. Columns that are not used may
- * have no name, or the same one.
+ * Finds the columns of the fields, and the number of columns, not counting empty ones at the end. Unused columns may
+ * have no name, or equal names.
  */
 function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form) {
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)

@@ -3,13 +3,12 @@ import { createHash } from 'node:crypto'
 import type { Form } from './form.ts'
 import { byteOrderMark, type Input, InputError } from './input.ts'
 
-/** The longest record, and how far the closing quotation mark of a cell is searched. */
+/** The longest record, and the longest search for the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
 
 /**
  * `line`: where it starts, counted from 1; `end`: the offset of its end in the input, before the line break, which is part of
- * `text`.
- * Texts hold a byte per character (latin1), so that offsets and rejects are exact.
+ * `text`. Texts hold one byte per character (latin1), so that offsets and rejects are exact.
  */
 export type InputRecord = {
   line: number
@@ -32,12 +31,12 @@ type Found = {
   isBlank?: boolean
   refusal?: string
 }
-/** Returns undefined if more text is needed, and at the end of the text if that `isLast`. */
+/** Returns undefined if more text is needed, and at the end of the last text (`isLast`). */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
 /**
- * Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to an offset, for the ends of records of
- * this chunk, in their order.
+ * Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this chunk;
+ * call it in ascending order.
  */
 export async function* readRecords(input: Input, form: Form) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]

@@ -9,7 +9,7 @@ const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: daySeconds, w: 
 export function parseExpiry(text: string): number {
   const duration = readDuration(text)
   const day = new Date(text)
-  // Another form, and a day that does not exist, such as 2030-02-30, are formatted differently.
+  // Other forms, and days that do not exist, such as 2030-02-30, are formatted differently.
   const isKnown = duration !== undefined || day.toJSON() === `${text}T00:00:00.000Z`
   const time = duration === undefined ? day.getTime() + daySeconds * 1000 : Date.now() + duration
   if (isKnown && time > Date.now()) return time

@@ -69,7 +69,7 @@ function defineList(command: Command): void {
   )
 }
 
-/** What is shown of a token, in the order of the table. */
+/** The facts shown about a token, in the order of the table. */
 function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
   const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
   const [created, expires, lastUsed, revoked] = times.map(formatTime)
