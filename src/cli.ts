@@ -1,4 +1,4 @@
-// Runs one command. Exit codes: 0 done, 1 failed, 2 usage error. A command that a signal stops ends by that signal.
+// Runs one command. Exit codes: 0 done, 1 failed, 2 usage error. An interrupted command ends itself with the same signal.
 import { CommanderError } from 'commander'
 import { CommandError, printable, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
@@ -13,10 +13,7 @@ try {
   process.exitCode = explain(error as NodeJS.ErrnoException)
 }
 
-/**
- * Ends together with the launcher in bin/. If the launcher started this process as a child, their channel closes when
- * it ends.
- */
+/** Exits when the launcher in bin/ exits. If the launcher spawned this process, their IPC channel then closes. */
 function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)

@@ -4,7 +4,7 @@ import pino from 'pino'
 /** A command failed; the message is one line for the person who ran it. The exit code is 1. */
 export class CommandError extends Error {}
 
-/** A number with its noun, such as `1 plant` or `1,234 plants`. Positions of the log stay plain, for use in commands. */
+/** A number with its noun, such as `1 plant` or `1,234 plants`. Commands accept log positions only without commas. */
 export function count(number: number, noun: string): string {
   return `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
 }
@@ -44,7 +44,7 @@ export async function reportFile(
  */
 export function watchOutput(): (error: unknown) => number | undefined {
   const faults = new Set<unknown>()
-  // A closed stderr ends nothing: the exit code still shows whether the command failed.
+  // Ignore a closed stderr: the exit code still shows whether the command failed.
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     faults.add(error)

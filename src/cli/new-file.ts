@@ -31,7 +31,7 @@ export async function writeNewFile<T>(
   const target = resolveLinks(path)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
-  // Removes the files that SQLite creates next to it, too.
+  // Also removes the files that SQLite creates next to it.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }
@@ -54,7 +54,7 @@ export async function writeNewFile<T>(
   }
 }
 
-/** Writes texts, which pass `through` these streams, to a new file, or to stdout if `path` is `-`. */
+/** Pipes texts `through` the streams into a new file, or to stdout if `path` is `-`. */
 export async function writeTexts(
   path: string,
   options: NewFileOptions,
@@ -69,7 +69,7 @@ export async function writeTexts(
   )
 }
 
-/** Throws CommandError if a file could not be created there. */
+/** Throws CommandError if no file can be created at the path. */
 export function checkTarget(path: string, { replace, source }: TargetOptions = {}): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
@@ -88,7 +88,7 @@ function publishOnce(temporary: string, target: string): void {
     linkSync(temporary, target)
   } catch {
     if (existsSync(target)) throw new CommandError(`${target} already exists`)
-    // The file system may have no links, such as FAT.
+    // Some file systems, such as FAT, have no links.
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })

@@ -1,4 +1,4 @@
-// Options that several commands have, and the databases that they name.
+// Options shared by several commands, and the databases that they name.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maskUrl } from '../setting-values.ts'
 import { loadSetting, settingRows } from '../settings.ts'
@@ -25,7 +25,7 @@ export function addDatabaseOptions(command: Command): Command {
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
 
-/** The options of commands that work on a database for a while. */
+/** The options of long-running commands on a database. */
 export function addWorkOptions(command: Command): Command {
   return addDatabaseOptions(command).option('--quiet', 'show no progress')
 }

@@ -14,7 +14,7 @@ SIGTERM.`
 
 type CommandModule = { define(command: Command): void }
 
-/** The commands: descriptions, which their own help repeats, and modules. */
+/** The description of each command, also shown in its own help, and its module. */
 const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
