@@ -36,7 +36,7 @@ export interface Store {
   readonly id: string
   readonly log: PlantLog
   readonly tokens: TokenTable
-  /** Reads the notes whose keys begin with a prefix: texts by key, for how much of each input an import has added. */
+  /** Reads the notes whose keys begin with a prefix: texts by key. A note holds the progress of an import. */
   notes(prefix: string): Promise<Map<string, string>>
   /** Reads the first plants at positions `after` + 1 to `last`, as they are stored: at most `most`. */
   plants(after: number, last: number, most: number): Promise<StoredPlant[]>
@@ -47,7 +47,7 @@ export interface Store {
   readonly checks: Record<string, () => Promise<string[]>>
   /** Takes over the id of another store, to copy it; false if this one has another id and holds plants or tokens. */
   adopt(id: string): Promise<boolean>
-  /** Adds one or more rows of another store after the head as they are, marks included, durably and in one transaction. */
+  /** Appends one or more rows of another store unchanged, marks included, durably and in one transaction. */
   put(plants: StoredPlant[]): Promise<void>
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
@@ -112,8 +112,8 @@ export interface TokenTable {
   /** Adds a token; false if its id exists, or its name is that of a token that is valid when this one is created. */
   add(token: Token): Promise<boolean>
   /**
-   * Adds a token in place of a former one, which ends at `expiresAt`. False if at the time `at` that is not valid, or
-   * ends, and a newer one of its name is valid.
+   * Adds a token that replaces a former one, which then expires at `expiresAt`. False if at the time `at` the former
+   * one is not valid, or has both an expiry and a newer valid token of its name.
    */
   replace(former: Pick<Token, 'id' | 'expiresAt'>, token: Token, at: number): Promise<boolean>
   /** False if the token does not exist or is revoked. */

@@ -9,7 +9,7 @@ const untrusted =
   "the server's certificate is not signed by a known authority: add sslrootcert=FILE to the URL, with the certificate of its authority"
 const gssapi = 'the server asks for GSSAPI, which is not supported: use scram-sha-256 in pg_hba.conf'
 
-/** Advice by SQLSTATE, by the code of an error of TLS, or by a message of pg, where that has none. */
+/** Advice by SQLSTATE, by TLS error code, or by message for errors of pg without a code. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '3F000': 'no schema in search_path exists',

@@ -40,7 +40,7 @@ export function splitHosts(url: string): string[] {
 
 /** Reads the URL of one server for pg. `isBindingRequired`: the password must be bound to the TLS connection. */
 export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequired: boolean } {
-  // Not a URL to WHATWG's rules: that of a socket has no host.
+  // Not parsed by WHATWG's rules: the URL of a socket has no host.
   const [start = '', query] = url.split(/\?(.*)/s)
   const given = new URLSearchParams(query)
   const binding = given.get('channel_binding') ?? 'disable'
@@ -53,5 +53,5 @@ export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequi
   return { options, isBindingRequired: binding === 'require' }
 }
 
-/** Matches a socket, and an address of this machine. */
+/** Matches the path of a socket, and loopback addresses. */
 export const localHost = /^(\/.*|localhost|::1|127(\.\d+){3})$/

@@ -4,7 +4,7 @@ import type { Head, OpenOptions } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 
-/** One statement, because the head and the marks of two could come from different logs. */
+/** One statement, because two could read the head and the marks of different logs. */
 const look = {
   name: 'look',
   text: `

@@ -16,7 +16,7 @@ export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
-/** How much longer each pause between two attempts to connect is than the one before. */
+/** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2
 
 export class Servers {
@@ -33,7 +33,7 @@ export class Servers {
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
   #hasWarned = false
-  /** True for a store that is only read: what reads all of it may take long. */
+  /** True for a read-only store: reading all of it may take long. */
   readonly isReading: boolean
   /** The store's id, once a first connection was made. */
   storeId: string | undefined

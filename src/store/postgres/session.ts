@@ -12,7 +12,7 @@ import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
 
-/** What a session is for: to write, to read what the primary has, or to read what any server has. */
+/** The purpose of a session: to write, to read from the primary, or to read from any server. */
 type Access = 'write' | 'primary' | 'any'
 
 /** Throws unless `isBacked`. */
@@ -32,7 +32,7 @@ export class Session {
   readonly #options: pg.ClientConfig
   readonly #client: pg.Client
   readonly #isBindingRequired: boolean
-  /** Identifies the history that the server writes, the database, and the server's last start. */
+  /** Identifies the timeline, the database, and the last start of the server. */
   origin = ''
   /** True if the server asked for a password that is bound to the TLS connection. */
   #isBound = false
@@ -71,7 +71,7 @@ export class Session {
 
   /**
    * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
-   * server ends statements that take longer; 0: it ends none.
+   * server ends statements that take longer; 0: no limit.
    */
   async open(access: Access, timeoutMs: number): Promise<void> {
     await this.#client.connect()
@@ -113,10 +113,10 @@ export class Session {
   }
 
   /**
-   * Commits a message in the write-ahead log. Once that is on the standbys, so is everything before it: after a restart
-   * a primary may show plants that are on no standby. While the standbys do not answer, this is never complete.
-   * `endOthers`: first end barriers that their clients have given up, because no time-out of the server ends a wait for
-   * standbys. Ending the wait of a batch instead would show its plants.
+   * Commits a message in the write-ahead log. Once it is on the standbys, so is everything before it, such as plants
+   * that no standby had when the primary restarted. Does not complete while the standbys do not answer. `endOthers`:
+   * first ends abandoned barriers, because no time-out of the server ends a wait for standbys. Ending the wait of a
+   * batch would show its plants.
    */
   async passBarrier(endOthers: boolean): Promise<void> {
     if (endOthers) await this.query(endBarriers)

@@ -1,5 +1,5 @@
-// Finds the store in a PostgreSQL database, or makes it in one without. Any number of replicas may do so at once.
-// Tables of other applications are never written to.
+// Finds the store in a PostgreSQL database, or creates it. Any number of replicas may do so at once. Tables of other
+// applications are never written to.
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'

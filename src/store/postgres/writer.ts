@@ -29,14 +29,14 @@ export function makeWriter(link: Link, heads: Link) {
     const done = withTimeout(turn, deadlineMs - performance.now(), makeError)
       .catch(refuse('nothing-added'))
       .then(() => commitOnce(plan, deadlineMs))
-    // Without its results: a chain of them would never be freed.
+    // Drop the result: a chain of results would never be freed.
     turn = Promise.allSettled([turn, done]).then(() => {})
     return done
   }
 
   /**
    * Commits a transaction. If the connection is lost after COMMIT was sent, the outcome is unknown: the lock makes the
-   * next attempt wait for the end of that transaction, and its trace tells whether it was committed. As it may still be
+   * next attempt wait for the end of that transaction, and its trace shows whether it was committed. As it may still be
    * missing on the standbys, it is confirmed by a commit that waits for them.
    */
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
@@ -92,7 +92,7 @@ async function planBatch(
   ])
   const { outcomes, added } = judge(entries, items)
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
-  // No two batches write the same value of a note, because it has the progress of one import: so it can be the trace.
+  // A note can be the trace: no two batches write the same value, because it holds the progress of one import.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }
 
@@ -112,7 +112,7 @@ async function lockHead(session: Session): Promise<void> {
   if (rows.length === 0) throw new StoreRefused('the table head has no row to lock')
 }
 
-/** Reads the head in a separate statement: that of the lock has an older snapshot. */
+/** Reads the head in a separate statement: the one that locks has an older snapshot. */
 async function findPosition(session: Session): Promise<number> {
   const text = 'SELECT coalesce(max(position), 0) AS position FROM plants'
   const { rows } = await session.query<{ position: number }>({ name: 'position', text })

@@ -1,9 +1,9 @@
-// The tables of a store, in steps, of which there is one so far. SQLite runs the steps that a store lacks whenever it
-// is opened for writing. PostgreSQL runs them only when it creates a store: before a second step is added, `findStore`
-// must run it on existing stores, and a store of an older version must be refused for reading.
+// The tables of a store, in migration steps: so far only one. SQLite runs the missing steps whenever a store is opened
+// for writing. PostgreSQL runs them only when it creates a store: before a second step is added, `findStore` must run
+// it on existing stores, and a store of an older version must be refused for reading.
 import { StoreRefused } from '../errors.ts'
 
-/** The tables of both engines. `integer`: its type with 64 bits; `strict`: where types are checked only if asked to. */
+/** The tables of both engines. `integer`: the 64-bit type; `strict`: the keyword that makes SQLite check types. */
 const makeTables = (integer: string, strict: string) => `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) ${strict};
   CREATE TABLE plants (
@@ -45,7 +45,7 @@ const postgresTables = `
     FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();`
 
 export const steps = [{ sqlite: sqliteTables, postgres: postgresTables }]
-/** The version of the schema, which a store has noted. */
+/** The schema version, which is recorded in each store. */
 export const version = steps.length
 
 /**

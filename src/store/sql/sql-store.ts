@@ -65,7 +65,7 @@ function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Stor
   }
 }
 
-/** Reads a row of the database's own check, which may have several lines, below the name of the database. */
+/** Reads a row of the database's own check: one fault per line, below a heading with the name of the database. */
 function readReport(row: Record<string, Value>): string[] {
   return String(Object.values(row)[0])
     .split('\n')

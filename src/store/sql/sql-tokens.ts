@@ -15,12 +15,12 @@ const insert = `
   WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE name = $2 AND ${isValid('$5')})
   ON CONFLICT (id) DO NOTHING`
 
-/** Condition for a token that was not rotated before: one that expires has no newer token of its name. */
+/** Condition for a token that was not rotated before: no expiry, or no newer valid token of its name. */
 const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
     AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
 
-/** One statement, so that the new token and the end of the old one come together. */
+/** One statement, so that adding the new token and ending the old one are atomic. */
 const replace = `
   INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
   SELECT id, name, hash, scopes, created_at, expires_at FROM (

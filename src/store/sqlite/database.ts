@@ -55,7 +55,7 @@ function makeFile(path: string): void {
   giveToOwner(resolveLinks(path))
 }
 
-/** Sets pragmas. Throws StoreRefused if the file system has no shared memory, which SQLite reports in its answer only. */
+/** Sets pragmas. Throws StoreRefused if the file system lacks shared memory, which only the pragma's result shows. */
 function configure(db: DatabaseSync): void {
   const mode = pragma(db, 'journal_mode = wal')
   if (mode !== 'wal')
@@ -67,7 +67,7 @@ function configure(db: DatabaseSync): void {
   db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
 }
 
-/** Takes the steps of the schema that are missing, seen under the lock: another process may have taken them. */
+/** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
 function makeTables(db: DatabaseSync, path: string): void {
   if (readVersion(db) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))

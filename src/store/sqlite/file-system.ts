@@ -1,4 +1,4 @@
-// Files by their identity, synced and with the right owner.
+// The identity, durability and ownership of files.
 import {
   closeSync,
   existsSync,

@@ -63,8 +63,8 @@ export const cutLog =
   'the write-ahead log was cut, and the last plants may be lost: restart, or restore a backup'
 
 /**
- * Makes a function that throws if another program has cut the `-wal`. SQLite would write on behind the end that it knows,
- * and lose everything in the log when the database is opened again.
+ * Makes a function that throws if another program has cut the `-wal`. SQLite would continue to write after the end that
+ * it knows, and lose everything in the log when the database is opened again.
  */
 export function makeLogCheck(db: DatabaseSync, path: string): () => void {
   const name = `${resolveLinks(path)}-wal`

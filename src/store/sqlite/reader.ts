@@ -6,9 +6,7 @@ import type { Row, Value } from '../sql/sql.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
 const markQuery = 'SELECT mark FROM plants WHERE position = ?'
-/**
- * Query for a page, as bytes, which need no decoding. A range of a primary key is read, and so joined, in its order.
- */
+/** Query for a page, as bytes, which need no decoding. A primary-key range is read, and therefore joined, in order. */
 const pageQuery = `
   SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*),
     coalesce((SELECT mark FROM plants WHERE position = ?2), '')
@@ -42,7 +40,7 @@ export function makeReader(db: DatabaseSync) {
   }
 }
 
-/** Makes a function that reads the head. Marks are kept while the head is the same, and so is all below it. */
+/** Makes a function that reads the head. Marks are cached while the head, and so everything below it, is unchanged. */
 function makeHeadReader(db: DatabaseSync) {
   const [readLast, readMark] = [db.prepare(headQuery), db.prepare(markQuery)]
   for (const statement of [readLast, readMark]) statement.setReturnArrays(true)

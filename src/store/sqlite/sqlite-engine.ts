@@ -94,7 +94,7 @@ const lockByte = 0x40000000
 export function findService(path: string, proc = '/proc'): ServiceStatus {
   if (!existsSync(`${proc}/locks`)) return { running: existsSync(`${path}-wal`) ? null : false, by: [] }
   const { ino } = statSync(path)
-  // By inode alone: the device in /proc/locks may differ from that of stat(2).
+  // By inode only: the device in /proc/locks may differ from that of stat(2).
   const locks = readFileSync(`${proc}/locks`, 'utf8').matchAll(/POSIX +\S+ +\S+ +(\d+) +\S+:(\d+) +(\d+)/g)
   const held = [...locks].filter(([, , inode, start]) => Number(inode) === ino && Number(start) > lockByte)
   const holders = new Set(held.map(([, pid]) => Number(pid)))

@@ -77,7 +77,7 @@ function end(): never {
 
 /**
  * Closes the database. If its file was moved, SQLite would leave the write-ahead log at the old path, where it would be
- * taken for the log of the next file there; so the log is emptied first.
+ * mistaken for the log of the next file there; so the log is emptied first.
  */
 function closeDatabase({ db, files }: OpenDatabase): void {
   try {

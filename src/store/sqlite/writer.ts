@@ -105,7 +105,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
       isEnding = true
       for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer thread ended'))
     },
-    /** Accepts no more requests, and ends the writer after those that it has. */
+    /** Accepts no more requests, and ends the writer after those in progress. */
     end(): void {
       isEnding = true
       post('close')
