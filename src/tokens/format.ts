@@ -32,7 +32,7 @@ export function isJwt(token: string): boolean {
   return /^ey[I-L]/.test(token)
 }
 
-/** Returns the SHA-256 of a token in hex, which is what is stored. */
+/** Returns the SHA-256 of a token in hex, the form in which it is stored. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }

@@ -9,7 +9,7 @@ import { cacheKeys, type IssuerKeys, type IssuerKeysOptions } from './issuer-key
 import { findClaimFault, type Refusal, readJwt, readScopes, reasons, refuse, toleranceS } from './jwt.ts'
 import type { Grant } from './verifier.ts'
 
-/** How long a valid token, which cannot be revoked, is not verified again. */
+/** How long a valid token, which cannot be revoked, is accepted without verifying it again. */
 const verdictMs = 60_000
 
 /**

@@ -40,9 +40,9 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   let waiting = 0
 
   /**
-   * Finds the key that a header names, or the only one that fits. Resolves to `key` if there is no such key (a load
-   * that began after the token was first seen did not bring it), and to `unavailable` if it cannot be looked up before
-   * `retryMs`. Rejects with StoreUnavailable if too many tokens wait.
+   * Finds the key that a header names, or the only one that fits. Resolves to `key` if there is none, even after a load
+   * that began when the token had been seen, and to `unavailable` if it cannot be looked up before `retryMs`. Rejects
+   * with StoreUnavailable if too many tokens wait.
    */
   async function find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
     // Read before this token may begin a load, so that this load counts for it.

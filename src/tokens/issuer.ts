@@ -39,7 +39,7 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
     clientId: oidcDocsClientId,
     scopes: scopes.map((scope) => oidcScopePrefix + scope),
     usePkceWithAuthorizationCodeGrant: true,
-    // RFC 8707; some issuers have a parameter of their own.
+    // RFC 8707; some issuers use another parameter.
     additionalQueryStringParams: { resource, audience: resource },
   }
 }
@@ -48,7 +48,7 @@ type Resource = { path: string; metadata: object }
 
 /** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
-  // The router matches decoded paths, and takes a single colon for the start of a parameter.
+  // The router matches decoded paths, and treats a single colon as the start of a parameter.
   const url = decodeURI(path).replaceAll(':', '::')
   app.get(url, { schema: { hide: true } }, (_request, reply) =>
     reply.header('cache-control', 'no-cache').send(metadata),

@@ -12,7 +12,7 @@ export const algorithms = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ]
 
-/** Reasons for refusing a token: labels of a metric, with what `token explain` says. */
+/** Reasons for refusing a token: labels of a metric, with the text of `token explain`. */
 export const reasons = {
   form: `it is not a JWT: three parts in canonical base64url, at most ${maxLength} characters`,
   header:

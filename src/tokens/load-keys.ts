@@ -6,7 +6,7 @@ import { createLocalJWKSet } from 'jose'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
 
-/** The largest document of an issuer, and the most keys that are used of it. */
+/** The largest document of an issuer, and the most keys that are read from it. */
 const maxBytes = 256 * 1024
 const maxKeys = 64
 

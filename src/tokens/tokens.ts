@@ -48,14 +48,13 @@ export class Tokens {
 
   /**
    * Issues a token with the name, scopes and lifetime of `former`, which then expires after `overlapMs`, or at its own
-   * time if that is sooner. Both are valid meanwhile, so that clients can change over one by one. Undefined if `former` is
-   * no longer valid, or was rotated before and its successor is valid.
+   * expiry if that is sooner. Both are valid meanwhile, so that clients can change over one by one. Undefined if
+   * `former` is no longer valid, or was rotated before and its successor is valid.
    */
   async rotate({ id: formerId, name, scopes, createdAt, expiresAt: formerEnd }: Token, overlapMs: number) {
     const now = this.#now()
     const { id, token } = makeToken()
-    // A rotation has shortened the lifetime of this token, so that of its latest successor counts, even if that is
-    // revoked.
+    // Rotation shortens the lifetime of a token, so the new token gets that of its latest successor, even a revoked one.
     const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
     const latest = (await this.#table.all()).findLast(isSuccessor) as Token
     const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt

@@ -14,7 +14,7 @@ import { scopes, type Tokens, touchMs } from './tokens.ts'
 const verdictMs = 2000
 /** The most verdicts that are cached, of each kind. */
 const maxVerdicts = 10_000
-/** The most tokens that are judged at once, not counting those that were valid before. */
+/** The most tokens that are verified at once, not counting those that were valid before. */
 const maxUnknown = 500
 
 /**
@@ -49,9 +49,9 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of junk evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
-  /** Times until which invalid tokens are not judged again. */
+  /** Times from which invalid tokens are verified again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  /** Tokens that are being judged, so that concurrent requests with the same token share a verdict. */
+  /** Tokens that are being verified, so that concurrent requests with the same token share a verdict. */
   const judging = new Map<string, Promise<Grant | undefined>>()
   let unknown = 0
 
@@ -96,7 +96,7 @@ type LookUpOptions = { touch: (token: Token) => void; now: () => number; monoton
 /** Makes a function that reads the token with an id, whose hash must be `digest`, from the store. */
 function makeLookUp(tokens: Tokens, { touch, now, monotonicNow }: LookUpOptions) {
   return async (id: string, digest: string): Promise<Grant | undefined> => {
-    // The grant counts from the time of the question: a slow answer may miss a revocation in the meantime.
+    // The age of the grant counts from the query: a slow answer may miss a revocation in the meantime.
     const askedMs = monotonicNow()
     const token = await inTime(tokens.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
