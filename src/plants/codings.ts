@@ -20,8 +20,8 @@ const known = new LRUCache<string, Coding[]>({ max: 200 })
 const maxKnownLength = 100
 
 /**
- * Returns the codings that an Accept-Encoding accepts, best first: by weight, and of equal ones those that it names first;
- * last identity, unless it is refused. A header that refuses every coding is treated as absent.
+ * Returns the codings that an Accept-Encoding allows, best first: by weight; at equal weights named ones before those
+ * matched by `*`. Identity is last unless named. A header that refuses every coding is treated as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
   if (accepted === undefined) return ['identity']

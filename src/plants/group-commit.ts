@@ -14,8 +14,7 @@ const shortestAttemptMs = 500
 const maxGatherMs = 3
 const timerMs = 1
 /**
- * A store gives up at the deadline itself, with a better error. If it does not, its answer is awaited for this much
- * longer.
+ * The store itself times out at the deadline, with a better error. If it does not, the batch waits this much longer.
  */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
@@ -107,7 +106,7 @@ export class GroupCommit {
           ? 'too little time is left'
           : undefined
       if (reason === undefined) return true
-      // That a client left is not a failure of the store, and its access line reports it.
+      // A client that left is not a store failure, and its access line reports it.
       reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))
       return false
     })

@@ -12,7 +12,7 @@ export const itemFormat = 1
 /** Serializes a plant; the id of a new one is left out. */
 export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)
 
-/** The size of the longest item in bytes: texts of the greatest length in characters of four bytes; 24 for others. */
+/** The longest item in bytes: texts of maximum length at four bytes per character, and 24 bytes for other values. */
 export function longestItemBytes({ properties }: TObject): number {
   const members = Object.entries(properties).map(
     ([name, { maxLength = 6 }]) => JSON.stringify(name).length + ':"",'.length + 4 * maxLength,

@@ -1,4 +1,4 @@
-// Lists plants, without Fastify: takes the parts of a request, and returns status, headers and body.
+// Lists plants, without Fastify: maps the parts of a request to status, headers and body.
 import type { Readable } from 'node:stream'
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Meter } from '../metrics.ts'
@@ -19,7 +19,7 @@ export type ListRequest = {
 /** `body`: absent with 304, and for HEAD. */
 export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Buffer | Readable }
 
-/** The cursor is not of this store, or the log has lost its plants. */
+/** The cursor is from another store, or its plant was lost. */
 export const badCursor = Symbol('bad cursor')
 
 /** `path`: of the list as clients see it, for its `Link`. */
@@ -29,7 +29,7 @@ export type ListOptions = { log: PlantLog; path: string; meter: Meter }
 export function makeListPlants({ log, path, meter }: ListOptions) {
   const head = new SharedHead(log)
   const pages = new Pages(log, meter)
-  /** Most requests ask for the same list as the one before. Keeping that saves 5 % of a request. */
+  /** Most requests ask for the same list as the previous request. Caching it saves 5 % of a request. */
   let latest: { look: Head; query: ListQuery; listed: Listed } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer | typeof badCursor> {

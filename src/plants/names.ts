@@ -8,7 +8,7 @@ import { itemFormat } from './item.ts'
 /** The plants at positions `after` + 1 to `last`; `mark`: of row `last`. */
 export type Range = { name: string; after: number; last: number; mark: string }
 
-/** Makes the range of a list. `head`: was asked for the mark of `last`. */
+/** Makes the range of a list. `head`: was read with the mark of `last`. */
 export function rangeOf(after: number, last: number, head: Head): Range {
   const mark = last === head.position ? head.mark : String(head.markOf(last))
   return { name: `${itemFormat}.${after}-${last}.${mark}`, after, last, mark }
@@ -20,8 +20,8 @@ export function etagOf({ name }: Range): string {
 }
 
 /**
- * Matches a list of entity tags (RFC 9110, section 13.1.2), which may have empty elements. White space has one place in
- * each, so that the time to refuse a header is linear in its length.
+ * Matches a list of entity tags (RFC 9110, section 13.1.2), which may have empty elements. White space can match in one
+ * place only, so that the time to refuse a header is linear in its length.
  */
 const tagList = /^(?:[\t ]*(?:(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"[\t ]*)?(?:,|$))+$/
 const tag = /"[^"]*"/g
@@ -33,7 +33,7 @@ export function isNamed(etag: string, ifNoneMatch: string): boolean {
   return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
 }
 
-/** Makes the cursor of the page after a range: the range's last position in base 36, and the mark of that. */
+/** Makes the cursor of the page after a range: the range's last position in base 36, and its mark. */
 export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
   return `${last.toString(36)}-${mark}`
 }

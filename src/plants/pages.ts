@@ -17,11 +17,11 @@ import type { Range } from './names.ts'
  */
 const pageBytes = 256 * 1024
 const pagePlants = 1000
-/** The number of plants that fits into a page whatever their size. */
+/** The number of plants that fit into a page whatever their size. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 /** Aim below the limit, as plants differ in size. */
 const aimedBytes = 0.9 * pageBytes
-/** Expected size of an item until some were read. */
+/** Assumed size of an item until some have been read. */
 const usualBytes = 100
 const maxKeptBytes = 32 * 2 ** 20
 /** Compression does not help if a page and its headers fit into one packet anyway. */
@@ -133,7 +133,7 @@ export class Pages {
     this.#streams++
     const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
-    // An error of one stream destroys the other with it.
+    // An error of one stream destroys the other, too.
     const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
     return { coding, bytes }
   }

@@ -34,8 +34,8 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
 }
 
 /**
- * Finds what a schema does not: texts with lone surrogates, which no portable pattern can exclude, and more unknown
- * members than a problem lists, which Ajv would take long to check. `known`: the names of members or parameters.
+ * Finds faults that a schema cannot express (lone surrogates, which no portable pattern excludes) or that Ajv would be
+ * slow to find (more unknown members than a problem lists). `known`: the names of members or parameters.
  */
 export function findValueFaults(value: unknown, known: ReadonlySet<string>, part: Part): readonly Fault[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return none

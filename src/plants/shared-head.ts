@@ -20,7 +20,7 @@ export class SharedHead {
   }
 
   /**
-   * Resolves to the head and the marks of `positions`, read after this call: so it counts every plant that was
+   * Resolves to the head and the marks of `positions`, read after this call, so that the head includes every plant
    * acknowledged before. Throws or rejects with StoreUnavailable.
    */
   read(positions: readonly number[]): Promise<Head> {
