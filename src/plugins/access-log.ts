@@ -16,7 +16,7 @@ const maxUrlLength = 1024
 const maxTargets = 1000
 
 /**
- * `write`: takes whole lines, and copies them; if absent, no lines are made. `mask`: masks tokens in what clients sent.
+ * `write`: accepts whole lines, and copies them; if absent, there is no access log. `mask`: masks tokens in client input.
  * `count`: for metrics.
  */
 export type AccessLogOptions = {
@@ -101,7 +101,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   }
 })
 
-/** Takes the values out of the query of a URL. */
+/** Removes the values from the query of a URL. */
 function withoutValues(url: string): string {
   const start = url.indexOf('?')
   if (start === -1) return url

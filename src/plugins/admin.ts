@@ -84,7 +84,7 @@ function answer(reply: FastifyReply, reason: string | undefined) {
   return reason ? reply.code(503).send({ status: 'unready', reason }) : { status: 'ready' }
 }
 
-/** An empty batch needs all that any batch needs: the file, the lock, the standbys. A head needs them, too. */
+/** An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head. */
 async function checkWritable({ log }: Store): Promise<true> {
   await Promise.all([log.append([]), log.head()])
   return true

@@ -1,5 +1,5 @@
 // Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived if
-// the verdict has run out meanwhile.
+// the verdict has expired meanwhile.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
@@ -20,7 +20,7 @@ declare module 'fastify' {
 }
 
 /**
- * What `WWW-Authenticate` says besides the error. `resource`: URL of the protected resource metadata (RFC 9728);
+ * The parameters of `WWW-Authenticate` besides the error. `resource`: URL of the protected resource metadata (RFC 9728);
  * `scopePrefix`: beginning of the issuer's scopes.
  */
 export type Challenge = { resource?: string | undefined; scopePrefix?: string | undefined }

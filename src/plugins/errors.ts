@@ -78,11 +78,10 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   })
 
   /**
-   * Logs each internal error with its stack. That the store fails or refuses requests is logged at most every few
-   * seconds.
+   * Logs each internal error with its stack. Failures and refusals of the store are logged at most every few seconds.
    */
   function logFailure(error: Error, requestId: string): void {
-    // That an issuer is unavailable is logged where its keys are loaded.
+    // An unavailable issuer is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (error.outcome === 'overloaded') refusals.reportFailure(error, { requestId })
@@ -125,7 +124,7 @@ export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): 
     .slice(0, maxFaults)
 }
 
-/** Makes the options of an app that answers with problems where Node or Fastify would answer by itself. */
+/** Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. */
 export function answerWithProblems(basePath: string) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },

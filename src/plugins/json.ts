@@ -1,5 +1,4 @@
-// Parses bodies (JSON in UTF-8 only) and integers in queries (decimal digits only), and finds the faults that schemas
-// do not.
+// Parses JSON bodies in UTF-8 and decimal integers in queries, and finds the faults that schemas cannot.
 import { isUtf8 } from 'node:buffer'
 import type { RequestListener } from 'node:http'
 import type { TObject } from '@sinclair/typebox'
@@ -32,7 +31,7 @@ export const json = fp(async (app) => {
   )
 })
 
-/** The `preParsing` hook of a route with a body: asks for one that waits for it (RFC 9110, section 10.1.1). */
+/** The `preParsing` hook of a route with a body: sends 100 Continue if expected (RFC 9110, section 10.1.1). */
 export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   if (raw.headers.expect !== undefined && raw.httpVersionMinor > 0) reply.raw.writeContinue()
   done(null, payload)

@@ -16,8 +16,8 @@ const prefix = randomBytes(5).toString('hex')
 let made = 0
 
 /**
- * Makes the function that takes the id of a request from `X-Request-Id` if it is well-formed, and makes one otherwise.
- * `mask`: masks tokens, which are no ids, as ids are logged.
+ * Makes the function that reads the id of a request from `X-Request-Id` if it is well-formed, and generates one
+ * otherwise. `mask`: masks tokens; a token is refused as an id, because ids are logged.
  */
 export function makeRequestIds(mask: (text: string) => string) {
   return ({ headers }: IncomingMessage): string => {

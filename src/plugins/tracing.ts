@@ -21,7 +21,7 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
   const { OTEL_SDK_DISABLED = '', OTEL_TRACES_EXPORTER } = process.env
   if (OTEL_SDK_DISABLED.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return
   const { diag, DiagLogLevel, propagation, trace } = await import('@opentelemetry/api')
-  // What is wrong with the variables is reported while they are read; later faults are outages.
+  // Errors in the variables are logged while the SDK reads them; later errors are outages.
   const warn = (message: string) => app.log.warn(`OpenTelemetry: ${message}`)
   diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN)
   const provider = await startProvider(app.log, meter)

@@ -13,7 +13,7 @@ import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
 
 /**
- * How long after a verdict on a token has run out a plant may still be added. With the two seconds that a verdict is
+ * How long a plant may still be added after the verdict on its token has expired. With the two seconds that a verdict is
  * cached, a revocation takes effect within five.
  */
 const revocationMs = 3000
@@ -41,7 +41,7 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
       { item: serializeItem(plant), id: plant.id },
       {
         deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-        // Not writable either once bytes behind the body were answered 400. Undefined for `inject`.
+        // Also not writable after bytes behind the body were answered with 400. Undefined for `inject`.
         isGone: () => request.raw.socket.writable === false,
       },
     )

@@ -52,7 +52,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   })
 }
 
-/** Sends a long list. If it fails, the connection is reset, so that no client takes a part for the whole. */
+/** Sends a long list. If it fails, the connection is reset, so that no client mistakes a part for the whole list. */
 function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()

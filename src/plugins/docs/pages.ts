@@ -35,7 +35,7 @@ export function renderMarkdown(base: string, text: string): string {
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }) {
-        // The id is the one that GitHub makes.
+        // The id is the same as on GitHub.
         const id = text
           .toLowerCase()
           .replace(/[^\p{L}\p{N} _-]/gu, '')
@@ -46,7 +46,7 @@ export function renderMarkdown(base: string, text: string): string {
         const href = findServed(base, token.href)
         if (href === undefined) return this.parser.parseInline(token.tokens)
         token.href = href
-        // The renderer of the library continues.
+        // Falls back to the library's renderer.
         return false
       },
     },

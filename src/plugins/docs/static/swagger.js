@@ -5,7 +5,7 @@ const tokenKey = `token of ${new URL('../../..', theme).pathname}`
 
 const viewport = { name: 'viewport', content: 'width=device-width, initial-scale=1' }
 document.head.append(Object.assign(document.createElement('meta'), viewport))
-// The service fills in what is in braces.
+// The service replaces the names in braces.
 document.body.insertAdjacentHTML('afterbegin', `{{header}}`)
 document.querySelector('.skip').hash = '#swagger-ui'
 
@@ -26,7 +26,7 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
     statePlugins: {
       spec: {
         wrapActions: {
-          // A dialog shows what was known when it was opened: the issuer may answer after that.
+          // An open dialog is not updated, although the issuer may answer later.
           updateResolvedSubtree: (original, system) => (path, tree) => {
             const { authActions, authSelectors } = system.getSystem()
             const updated = original(path, tree)
