@@ -23,7 +23,7 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/** The last answer closes the connection. This limits the memory that a client can hold by sending without reading. */
+/** The response to the last request closes the connection. This bounds the memory used by a client that never reads. */
 const maxRequestsPerSocket = 1000
 
 /** `log`: the log of an open store. `write`, `mask`, `count`: see the access log. */

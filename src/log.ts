@@ -167,7 +167,7 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
       pending += countLines(lines)
       file.write(lines as never)
     },
-    /** Resolves once everything is written, or cannot be. */
+    /** Resolves once all lines are written or have failed. */
     flush(): Promise<void> {
       if (pending === 0) return Promise.resolve()
       return new Promise((resolve) => {

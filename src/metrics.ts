@@ -16,9 +16,9 @@ export type Observe = (number: number, value?: string) => void
 export type Meter = {
   /** Publishes a number that goes up and down. */
   gauge(name: string, help: string, read: Read): void
-  /** Publishes a number that only grows, or several by the values of a label. */
+  /** Publishes a number that only grows, or one per value of a label. */
   counter(name: string, help: string, read: Read, label?: string): void
-  /** Publishes a distribution, or several by the values of a label. */
+  /** Publishes a distribution, or one per value of a label. */
   histogram(name: string, help: string, buckets: number[], label?: string, values?: string[]): Observe
 }
 
@@ -42,7 +42,7 @@ export type AnsweredRequest = {
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
-/** Gauges of prom-client whose names break the rules of Prometheus; the ones without `_total` are more detailed. */
+/** Gauges of prom-client that violate Prometheus's naming rules; those without `_total` are more detailed. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
 /** Makes the registry of the process. `engine`: name of the engine of the store. */

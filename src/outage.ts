@@ -29,7 +29,7 @@ export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = ()
       current.failures++
       if (isLogged && back !== undefined) return
       unlogged++
-      // An outage that returns within the window is logged only after the window, if it still lasts then.
+      // An outage that recurs within the window is logged only if it lasts beyond the window.
       if (nowMs - lastLineMs < windowMs) return
       const reason = typeof fault === 'string' ? fault : fault.message
       const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }

@@ -11,7 +11,7 @@ export class SettingError extends Error {}
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /**
- * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined for another form.
+ * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined for any other form.
  * For a more specific message it throws SettingError with the end of the sentence "NAME …".
  */
 function decoded<T>(form: string, decode: (given: string) => T | undefined) {
@@ -24,7 +24,7 @@ function decoded<T>(form: string, decode: (given: string) => T | undefined) {
     .Encode(String)
 }
 
-/** Makes the schema of one of some words. */
+/** Makes the schema of an enumeration of words. */
 export function oneOf<const T extends string>(...choices: T[]) {
   const find = (given: string) => choices.find((one) => one === given)
   return { ...decoded(`one of ${choices.join(', ')}`, find), choices }
@@ -63,7 +63,7 @@ function split(given: string): string[] {
   return parts
 }
 
-/** True for a text in quotation marks, which files of variables for containers keep. */
+/** True for a text in quotation marks, which `docker run --env-file` keeps. */
 export function isQuoted(given: string): boolean {
   return /^(["']).*\1$/s.test(given)
 }
@@ -138,7 +138,7 @@ function toOrigin(given: string): string | undefined {
   return origin === 'null' ? `${protocol}//${host}` : origin
 }
 
-/** One URL, without credentials, white space and fragment. */
+/** One URL, without credentials, white space or a fragment. */
 export const secureUrl = decoded('a URL with https (http on a loopback address)', (given) =>
   isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s#\\]*)?$/.test(given) ? given : undefined,
 )

@@ -1,5 +1,5 @@
-// All settings as one schema. The flags of `serve`, its help and `plant-store config` are made from it; a test holds
-// the table of docs/configure.md to it. A flag overrides the environment, which overrides `.env` in the working
+// All settings as one schema. The flags of `serve`, its help and `plant-store config` are made from it; a test compares
+// the table of docs/configure.md with it. A flag overrides the environment, which overrides `.env` in the working
 // directory.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
@@ -22,7 +22,7 @@ function set<T extends TSchema>(title: string, schema: T, preset: string, descri
   return { ...schema, unset: preset || 'none', ...more, title, default: preset, description }
 }
 
-/** Describes a setting without a default: if it is not given, it is off, or as `unset` says. */
+/** Describes a setting without a default: if it is missing, the feature is off, or as `unset` says. */
 function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
   return Type.Optional({ ...schema, unset: 'off', ...more, title, description } as T)
 }
@@ -121,7 +121,7 @@ export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): S
   return decode(key, find(rowOf(key), { flags, env: process.env, file: readEnvFile() })) as Settings[K]
 }
 
-/** Reads the URL of a database that is no setting, such as an argument. `name`: for errors. Throws SettingError. */
+/** Reads the URL of a database from elsewhere, such as an argument. `name`: for errors. Throws SettingError. */
 export function readDatabaseUrl(text: string, name: string): string {
   return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
 }
