@@ -1,8 +1,8 @@
-// The health check of the image: whether the admin server says that the service is ready.
+// The health check of the image: asks the admin server whether the service is ready.
 import { Agent, get } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-// An agent of its own uses no proxy, even with NODE_USE_ENV_PROXY.
+// A separate agent uses no proxy, even with NODE_USE_ENV_PROXY.
 const request = get(`http://127.0.0.1:${process.env.ADMIN_PORT}/readyz`, { agent: new Agent() })
 request.on('response', async (response) => {
   if (response.statusCode === 200) process.exit(0)

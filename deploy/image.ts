@@ -1,5 +1,5 @@
-// npm run image: makes the container image with buildah or docker, whichever is there. Its tags are plant-store:VERSION
-// and plant-store:latest, or the one that is given; a tarball of the package may follow.
+// npm run image: makes the container image with buildah or docker. The first argument replaces the tags
+// plant-store:VERSION and plant-store:latest; the second is a tarball of the package, instead of a new one.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -33,7 +33,7 @@ try {
   rmSync(context, { recursive: true, force: true })
 }
 
-/** From the tarball, as everywhere else. */
+/** Installs the tarball with the locked dependencies, as the archives do. */
 function installPackage(root: string): void {
   if (!made) run('npm', ['pack', '--silent', '--pack-destination', context])
   const tarball = made ?? join(context, `plant-store-${version}.tgz`)
@@ -42,12 +42,12 @@ function installPackage(root: string): void {
   run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
   installLocked(folder)
   symlinkSync('../lib/node_modules/plant-store/bin/plant-store.js', join(root, 'usr/bin/plant-store'))
-  // There is no `env` to look for Node.
+  // The image has no `env` that could find Node.
   const launcher = join(folder, 'bin/plant-store.js')
   writeFileSync(launcher, readFileSync(launcher, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
 }
 
-/** Node takes its place in the system, with the libraries that ldd(1) names. */
+/** Moves Node to /usr/bin, and copies the libraries that ldd(1) lists. */
 function copyRuntime(root: string): void {
   const name = `node-linux-${process.arch}`
   const folder = join(root, 'usr/lib/node_modules/plant-store/node_modules', name)
@@ -75,15 +75,15 @@ function build(context: string): void {
   const file = ['--file', join(import.meta.dirname, 'Containerfile')]
   const labels = describeImage().flatMap((label) => ['--label', label])
   const named = [...file, ...labels, ...tags.flatMap((tag) => ['--tag', tag]), context]
-  // The OCI's own format knows no health check. No isolation is needed, since nothing runs in the build.
+  // The OCI format has no health check. Nothing runs in the build, so it needs no isolation.
   if (works('buildah', '--version'))
-    // Without the time of the build, so that the image is the same to the byte whenever it is made.
+    // Without the time of the build, so that every build is byte-identical.
     run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', '--timestamp', '0', ...named])
   else if (works('docker', 'info')) run('docker', ['build', ...named])
-  else throw new Error('neither buildah nor docker is here; on Debian: apt-get install buildah')
+  else throw new Error('neither buildah nor docker is available; on Debian: apt-get install buildah')
 }
 
-/** Labels as the OCI's image specification defines them. A tree without its history names no revision. */
+/** The labels of the OCI's image specification. Without git history there is no revision. */
 function describeImage(): string[] {
   const facts = { title: 'Plant Store', description, version, licenses: license }
   const known = works('git', 'rev-parse') ? { ...facts, revision: readCommit() } : facts
