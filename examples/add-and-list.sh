@@ -7,8 +7,8 @@ headers=$(mktemp)
 answer=$(mktemp)
 trap 'rm -f "$headers" "$answer"' EXIT
 
-# Every request is repeated when there is no answer, or a passing one such as 503. That is safe for additions because each
-# has an id of its own.
+# Requests without an answer, or with a temporary error such as 503, are retried. This is safe for additions because
+# each has its own id.
 ask() {
   status=$(curl --silent --show-error --max-time 10 --retry 5 --retry-all-errors --retry-max-time 60 \
     --write-out '%{http_code}' --output "$answer" --dump-header "$headers" -H "Authorization: Bearer $TOKEN" "$@")

@@ -26,19 +26,19 @@ var (
 	next    = regexp.MustCompile(`<([^>]*)>; rel="next"`)
 	client  = &http.Client{
 		Timeout: 10 * time.Second,
-		// A redirected POST would become a GET, whose answer would pass for that of an addition.
+		// A redirected POST would become a GET, whose answer would look like a successful addition.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
 )
 
-// Plant is what is sent; the id never comes back.
+// Plant is the body of an addition; the id is never returned.
 type Plant struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
 	ID   uint64 `json:"id,omitempty"`
 }
 
-// ask sends a request, again if need be: only for requests that are safe to repeat.
+// ask sends a request and retries it: only for requests that are safe to repeat.
 func ask(method, address string, body []byte, into any) (http.Header, error) {
 	for attempt := 1; ; attempt++ {
 		response, answer, err := send(method, address, body)
@@ -56,13 +56,13 @@ func ask(method, address string, body []byte, into any) (http.Header, error) {
 		if attempt == maxAttempts || !passes {
 			return nil, err
 		}
-		// A random time that grows, so that clients do not all come back at once.
+		// A random time that grows, so that clients do not all retry at once.
 		random := time.Duration(randomID() % uint64(100*time.Millisecond<<attempt))
 		time.Sleep(time.Duration(wait)*time.Second + random)
 	}
 }
 
-// send makes one attempt. Reading the body belongs to it: the connection may break in the middle of it.
+// send makes one attempt. It reads the whole body, because the connection may break in the middle of it.
 func send(method, address string, body []byte) (*http.Response, []byte, error) {
 	request, err := http.NewRequest(method, address, bytes.NewReader(body))
 	if err != nil {
@@ -97,7 +97,7 @@ func add(plant Plant) (added Plant, err error) {
 	return added, err
 }
 
-// each hands over every plant of the list, page by page.
+// each calls take with every plant of the list, page by page.
 func each(pageSize int, take func(Plant)) error {
 	address := fmt.Sprintf("%s/plants?limit=%d", baseURL, pageSize)
 	for address != "" {

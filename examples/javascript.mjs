@@ -9,10 +9,10 @@ async function ask(url, init = {}) {
   for (let attempt = 1; ; attempt++) {
     const isLast = attempt === maxAttempts
     try {
-      // A redirected POST would become a GET, whose answer would pass for that of an addition.
+      // A redirected POST would become a GET, whose answer would look like a successful addition.
       const signal = AbortSignal.timeout(10_000)
       const response = await fetch(url, { ...init, headers, redirect: 'error', signal })
-      // Reading the body belongs to the attempt: the connection may break in the middle of it.
+      // An attempt includes reading the body: the connection may break in the middle of it.
       const body = await response.json()
       if (response.ok) return { body, link: response.headers.get('link') }
       if (isLast || ![429, 500, 502, 503, 504].includes(response.status)) throw new Refused(body)
@@ -35,7 +35,7 @@ class Refused extends Error {
   }
 }
 
-/** Waits as long as the service asks, and a random time that grows, so that clients do not all come back at once. */
+/** Waits as long as the service asks, and a random time that grows, so that clients do not all retry at once. */
 function pause(attempt, seconds = 0) {
   const ms = seconds * 1000 + Math.random() * 100 * 2 ** attempt
   return new Promise((resolve) => setTimeout(resolve, ms))

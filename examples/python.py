@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET, whose answer would pass for that of an addition."""
+    """A redirected POST would become a GET, whose answer would look like a successful addition."""
 
     def redirect_request(self, *_):
         return None
@@ -55,7 +55,7 @@ def ask(url, body=None):
         except (OSError, http.client.HTTPException):
             if attempt == MAX_ATTEMPTS:
                 raise
-        # A random time that grows, so that clients do not all come back at once.
+        # A random time that grows, so that clients do not all retry at once.
         time.sleep(seconds + random.random() * 0.1 * 2**attempt)
 
 
