@@ -61,7 +61,7 @@ test('revoke asks for an id while a rotation overlaps, and names the old token',
   const { code, stdout, stderr } = await token('revoke', 'app')
   t.strictSame([code, stdout], [1, ''])
   const [one, other] = [old, fresh].map((id) => `${id} \\(created at \\S+Z\\)`)
-  const both = `2 tokens are "app", the oldest first: give the id: ${one} or ${other}`
+  const both = `2 tokens are named "app"; give an id, oldest first: ${one} or ${other}`
   t.match(stderr, new RegExp(`^plant-store: ${both}\n$`))
   t.match(await token('revoke', old), { code: 0, stdout: `revoked ${old}\n` })
   t.match(await token('revoke', 'app'), { code: 0, stdout: `revoked ${fresh}\n` }, 'the name is unique again')

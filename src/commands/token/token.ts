@@ -148,5 +148,5 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   // During the overlap of a rotation.
   const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
   const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
-  throw new CommandError(`${found.length} tokens are "${text}", the oldest first: give the id: ${ids}`)
+  throw new CommandError(`${found.length} tokens are named "${text}"; give an id, oldest first: ${ids}`)
 }
