@@ -38,7 +38,7 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  const advice = 'the copy was interrupted. Run it again to continue.'
+  const advice = 'the copy was interrupted. Run it again to resume.'
   const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
@@ -56,7 +56,7 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
 
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
-  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to continue.`, {
+  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to resume.`, {
     cause: error,
   })
 }

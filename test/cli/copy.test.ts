@@ -127,7 +127,7 @@ test('stops after a whole batch on SIGTERM, and prints how to continue', async (
     code: null,
     signal: 'SIGTERM',
     stdout: '',
-    stderr: 'plant-store: the copy was interrupted. Run it again to continue.\n',
+    stderr: 'plant-store: the copy was interrupted. Run it again to resume.\n',
   })
   const { position } = await target.log.head()
   t.equal(position % 50, 0)
@@ -226,7 +226,7 @@ for (const [part, first, strike, mend, reason] of failures)
     const { sql } = part === 'source' ? source : target
     await sql.execute(strike)
     const stderr = new RegExp(
-      `^plant-store: the copy was cut short: .*${reason}.* Run it again to continue\\.\n$`,
+      `^plant-store: the copy was cut short: .*${reason}.* Run it again to resume\\.\n$`,
     )
     t.match(await ended, { code: 1, stdout: '', stderr })
     await sql.execute(mend)
