@@ -13,7 +13,7 @@ export type ProblemType = {
   readonly advice: string
 }
 
-/** Problems that say more than their status: each has a URI below the base path, with a page. */
+/** Problem types of the service: each has a URI below the base path, with a page. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
@@ -73,7 +73,7 @@ export const problemTypes = {
 
 export type ProblemTypeName = keyof typeof problemTypes
 
-/** Problems that say no more than their status (RFC 9110, section 15; RFC 6585). */
+/** Problems of type about:blank: their status is sufficient (RFC 9110, section 15; RFC 6585). */
 const plainProblems = {
   unauthorized: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },
