@@ -1,5 +1,5 @@
-// The interface of an engine. An engine is a folder that implements this file, and a row in `engines.ts`; what the
-// service does above is written once for all engines.
+// The interface of an engine. An engine is a folder that implements this file, and a row in `engines.ts`; all engines
+// share the code above it.
 import type { Logger } from 'pino'
 
 export type Engine = {
