@@ -56,9 +56,7 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
 
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
-  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to resume.`, {
-    cause: error,
-  })
+  throw new CommandError(`the copy failed: ${error.message}. Run it again to resume.`, { cause: error })
 }
 
 /** Reads the URL of an option, or of the environment variable that `env:NAME` names. */
