@@ -55,7 +55,10 @@ export const addPlantResponses = {
     ofRate,
   ),
   413: problem(problems.bodyTooLarge.detail, ofRate),
-  415: problem('The body is not JSON in UTF-8, or has a content encoding.', ['Accept-Encoding', ...ofRate]),
+  415: problem('The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.', [
+    'Accept-Encoding',
+    ...ofRate,
+  ]),
   503: problem(
     'The store cannot add the plant right now. `type` says whether nothing was added or the outcome is unknown.',
     ['Retry-After', ...ofRate],

@@ -166,13 +166,6 @@ export const httpUrl = decoded('a URL with http or https', (given) =>
   /^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined,
 )
 
-/** Masks the passwords in a URL. It may contain several hosts, so it cannot be parsed. */
-export function maskUrl(url: string): string {
-  return url
-    .replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***')
-    .replaceAll(/([?&](?:password|sslpassword)=)[^&#]*/gi, '$1***')
-}
-
 type Address = { host: string; port: number }
 
 /** Explains why a server cannot listen. `prefix`: of its settings; ADMIN_ for the admin server. */

@@ -99,8 +99,8 @@ type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
  * Reads all settings, and says where each comes from. `warnings`: likely mistakes, one line each, without secrets. If
  * traces are on, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
  */
-export function loadSettings(flags: Flags = {}, env = process.env) {
-  const sources = { flags, env, file: readEnvFile() }
+export function loadSettings(flags: Flags = {}, env = process.env, file = readEnvFile()) {
+  const sources = { flags, env, file }
   const found = {} as Record<SettingName, Found>
   const values: Record<string, unknown> = {}
   for (const row of settingRows) {

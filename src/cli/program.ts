@@ -60,11 +60,9 @@ function wrapProse(text: string): string {
   )
 }
 
+const mask = makeMask([])
+
 /** Masks the secrets in a usage error, which repeats what was typed. */
 function hideSecrets(text: string): string {
-  return text
-    .replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***')
-    .replaceAll(/\be[wy][\w-]+\.[\w-]+\.[\w-]*/g, '***')
-    .replaceAll(/(\w+:\/\/[^\s/?#]*?:)[^\s/?#]*(?=@)/g, '$1***')
-    .replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
+  return maskUrl(mask(text)).replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
 }

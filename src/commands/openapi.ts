@@ -12,7 +12,7 @@ export function define(command: Command): void {
 
 /** Prints the contract of an app without a store. */
 async function printContract({ json }: { json?: true }): Promise<void> {
-  const { settings } = loadSettings({}, {})
+  const { settings } = loadSettings({}, {}, {})
   const refuse = async () => {
     throw new StoreUnavailable('unread', 'this app describes itself only')
   }

@@ -55,7 +55,8 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {
   if (state === null) return `${name}: more is visible only to the role pg_monitor`
   const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
-  return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}, ${count(lagBytes ?? 0, 'byte')} behind${seconds}`
+  const lag = lagBytes === null ? '' : `, ${count(lagBytes, 'byte')} behind${seconds}`
+  return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}${lag}`
 }
 
 function formatService({ running, by }: ServiceStatus): string {

@@ -53,7 +53,7 @@ type Unread = { first: number; last: number; reason: string }
 
 /**
  * Checks each part separately, because any of them may contain an unreadable page. `checksum`: SHA-256 over a line per
- * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
+ * plant, null when not all could be read. Rejects with StoreUnavailable when the server is unavailable.
  */
 async function checkStore(store: Store, progress: Progress) {
   const faults: string[] = []

@@ -21,7 +21,7 @@ const maxKnownLength = 100
 
 /**
  * Returns the codings that an Accept-Encoding allows, best first: by weight; at equal weights named ones before those
- * matched by `*`. Identity is last unless named. A header that refuses every coding is treated as absent.
+ * matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding is treated as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
   if (accepted === undefined) return ['identity']
@@ -50,13 +50,11 @@ function rank(weights: Map<string, number>): Coding[] {
   const all = [...named, ...others]
     .filter((coding) => weigh(coding) > 0)
     .sort((one, other) => weigh(other) - weigh(one))
-  if (all.length > 0) return all
-  // A client that only refuses identity gets gzip, which all clients support.
-  return weights.get('identity') === 0 && weights.size === 1 ? ['gzip', 'identity'] : ['identity']
+  return all.length > 0 ? all : ['identity']
 }
 
 const { constants } = zlib
-/** Measured on pages of 100 plants and on lists of 400,000: docs/decisions/0014-codings.md. */
+/** Measured: docs/decisions/0014-codings.md. */
 const page = {
   zstd: { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_windowLog]: 18 } },
   br: { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } },

@@ -70,15 +70,15 @@ export class Pages {
   }
 
   async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
-    const page = this.#kept.get(range.name) ?? (await this.#read(range))
+    const kept = this.#kept.get(range.name)
+    if (kept) this.#hits++
+    const page = kept ?? (await this.#read(range))
     if ('array' in page) return this.#open(range, page, codings)
     const [best = 'identity'] = codings
     const isPlain = codings.includes('identity')
     const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
-    const bytes = await this.#once(this.#compressing, nameOf(range, best), maxReads, () =>
-      compress(page, best),
-    )
+    const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress(page, best))
     this.#kept.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
   }
@@ -88,17 +88,17 @@ export class Pages {
     if (range.after === range.last) return Buffer.from('[]')
     this.#misses++
     const read = () => this.#readPart(range, range.after)
-    const part = await this.#once(this.#reading, range.name, maxReads, read)
+    const part = await this.#once(this.#reading, range.name, read)
     if (part.reached < range.last) return part
     this.#kept.set(range.name, part.array)
     return part.array
   }
 
   /** Calls `make` once, and shares its result with everyone who asks for the name meanwhile. */
-  #once<T>(making: Map<string, Promise<T>>, name: string, most: number, make: () => Promise<T>): Promise<T> {
+  #once<T>(making: Map<string, Promise<T>>, name: string, make: () => Promise<T>): Promise<T> {
     let coming = making.get(name)
     if (coming) return coming
-    if (making.size >= most) throw new StoreUnavailable('overloaded', 'too many lists are being read')
+    if (making.size >= maxReads) throw new StoreUnavailable('overloaded', 'too many lists are being read')
     coming = make().finally(() => making.delete(name))
     making.set(name, coming)
     return coming

@@ -48,8 +48,9 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
-      // 499: the client left first.
-      const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
+      const { writableFinished, statusCode } = reply.raw
+      // 499: the client left first. An answer that failed midway has been given its status.
+      const status = writableFinished || statusCode >= 500 ? statusCode : 499
       if (count) {
         const { method, routeOptions } = request
         count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
@@ -100,6 +101,15 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     length = 0
   }
 })
+
+/** Counts the bytes of a body that is streamed. */
+export function countStreamed(reply: FastifyReply): void {
+  reply.raw.once('pipe', (body) => {
+    body.on('data', ({ length }) => {
+      reply.sentBytes += length
+    })
+  })
+}
 
 /** Removes the values from the query of a URL. */
 function withoutValues(url: string): string {

@@ -5,6 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { badCursor, type ListOptions, makeListPlants } from '../plants/list-plants.ts'
+import { countStreamed } from '../plugins/access-log.ts'
 import { prepareInput } from '../plugins/json.ts'
 import { invalid } from '../problem-error.ts'
 
@@ -58,14 +59,11 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const reset = () => void request.raw.socket.resetAndDestroy()
   list.once('error', (err) => {
     request.log.error({ err, requestId: request.id }, 'a list failed midway; its connection was reset')
+    raw.statusCode = 500
     reset()
   })
   // The client has not read anything for a while.
   raw.once('timeout', reset)
-  raw.once('pipe', () => {
-    list.on('data', ({ length }) => {
-      reply.sentBytes += length
-    })
-  })
+  countStreamed(reply)
   return reply.send(list)
 }

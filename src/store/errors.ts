@@ -9,7 +9,7 @@ export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded
 /** The store cannot do that now. Message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: FailedOutcome
-  /** True if the store has logged the failure itself. */
+  /** True if the failure needs no further line in the log. */
   readonly isLogged: boolean
 
   constructor(outcome: FailedOutcome, message: string, options?: ErrorOptions & { isLogged?: boolean }) {

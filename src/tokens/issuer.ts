@@ -48,8 +48,8 @@ type Resource = { path: string; metadata: object }
 
 /** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
-  // The router matches decoded paths, and treats a single colon as the start of a parameter.
-  const url = decodeURI(path).replaceAll(':', '::')
+  // The router matches decoded paths, and treats a single colon as the start of a parameter. A `%` may stand for itself.
+  const url = decodeURI(path.replaceAll(/%(?![0-9a-f]{2})/gi, '%25')).replaceAll(':', '::')
   app.get(url, { schema: { hide: true } }, (_request, reply) =>
     reply.header('cache-control', 'no-cache').send(metadata),
   )

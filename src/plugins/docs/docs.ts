@@ -8,6 +8,7 @@ import swaggerUi, {
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
+import { countStreamed } from '../access-log.ts'
 import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
@@ -31,6 +32,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
   }
   const serve = async (scope: FastifyInstance) => {
     scope.addHook('onSend', async (_request, reply) => {
+      countStreamed(reply)
       if (reply.problem === undefined) reply.headers(headers)
     })
     await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })

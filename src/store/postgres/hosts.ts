@@ -1,17 +1,13 @@
 // Reads `postgres://` URLs: their servers, their parameters, and how safely they are reached.
 import type pg from 'pg'
 
-/** Parameters with known values; the first is the default. */
-const choices = {
-  sslmode: ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'],
-  channel_binding: ['disable', 'prefer', 'require'],
-}
+const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /**
  * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
  * sslmode, passwords would be sent without encryption.
  */
 const parameters = [
-  ...[...Object.keys(choices), 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
   ...['user', 'password', 'host', 'port', 'options'],
 ]
 
@@ -23,11 +19,12 @@ export function findUrlFault(url: string): string | undefined {
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
+  if (unknown === 'channel_binding')
+    return 'has channel_binding, which is not supported: remove it, and use sslmode=verify-full'
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${parameters.join(', ')}`
-  for (const [name, values] of Object.entries(choices))
-    if (!values.includes(given.get(name) ?? 'disable'))
-      return `has an unsupported ${name}; supported are ${values.join(', ')}`
+  if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
+    return `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
   const [file] = [...given].find(([name, value]) => name.startsWith('ssl') && value.startsWith('~')) ?? []
   return file && `has a ~ in ${file}, which is not expanded here: write the whole path`
 }
@@ -38,19 +35,11 @@ export function splitHosts(url: string): string[] {
   return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
 }
 
-/** Reads the URL of one server for pg. `isBindingRequired`: the password must be bound to the TLS connection. */
-export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequired: boolean } {
-  // Not parsed by WHATWG's rules: the URL of a socket has no host.
-  const [start = '', query] = url.split(/\?(.*)/s)
-  const given = new URLSearchParams(query)
-  const binding = given.get('channel_binding') ?? 'disable'
-  given.delete('channel_binding')
-  // pg treats these modes as verify-full, and prints nine lines about it.
-  const isAlias = ['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? '')
-  if (isAlias && given.get('uselibpqcompat') !== 'true') given.set('sslmode', 'verify-full')
-  const connectionString = given.size > 0 ? `${start}?${given}` : start
-  const options = { connectionString, enableChannelBinding: binding !== 'disable' }
-  return { options, isBindingRequired: binding === 'require' }
+/** Reads the URL of one server for pg, which treats these modes as verify-full, and prints nine lines about it. */
+export function readUrl(url: string): pg.ClientConfig {
+  return {
+    connectionString: url.replace(/(?<=[?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, 'verify-full'),
+  }
 }
 
 /** Matches the path of a socket, and loopback addresses. */

@@ -84,7 +84,7 @@ function makeRead(servers: Servers): PlantLog['read'] {
  */
 export function findPlainHosts(urls: string[]): string[] {
   return urls
-    .map((url) => new pg.Client(readUrl(url).options))
+    .map((url) => new pg.Client(readUrl(url)))
     .filter(({ host, ssl }) => !localHost.test(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
     .map(({ host, port }) => `${host}:${port}`)
 }

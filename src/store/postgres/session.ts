@@ -23,28 +23,25 @@ export function refuseAlone(isBacked: boolean): void {
   )
 }
 
-const unbound =
-  'it does not use channel binding: remove channel_binding from the URL, or use hostssl and scram-sha-256 in pg_hba.conf'
-
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
   readonly #options: pg.ClientConfig
   readonly #client: pg.Client
-  readonly #isBindingRequired: boolean
   /** Identifies the timeline, the database, and the last start of the server. */
   origin = ''
-  /** True if the server asked for a password that is bound to the TLS connection. */
-  #isBound = false
   #warning: string | undefined
   #firstError: unknown
 
   /** `name`: for pg_stat_activity, where `status` finds it. `closing` ends the session in any state. */
   constructor(url: string, name: string, closing: AbortSignal) {
-    const { options, isBindingRequired } = readUrl(url)
-    this.#isBindingRequired = isBindingRequired
-    this.#options = options
-    this.#client = new pg.Client({ ...options, application_name: name, pipeline: true, keepAlive: true })
+    this.#options = readUrl(url)
+    this.#client = new pg.Client({
+      ...this.#options,
+      application_name: name,
+      pipeline: true,
+      keepAlive: true,
+    })
     addAbortSignal(closing, this.#client.connection.stream)
     guardParser(this.#client)
     const { host, port, database } = this.#client
@@ -59,14 +56,6 @@ export class Session {
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
-    // pg's own listeners run after these, so no password is sent that must be bound and is not. pg prefers the bound
-    // mechanism.
-    for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
-      this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
-        this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
-        if (isBindingRequired && !this.#isBound)
-          this.#client.connection.stream.destroy(new StoreRefused(unbound))
-      })
   }
 
   /**
@@ -75,8 +64,6 @@ export class Session {
    */
   async open(access: Access, timeoutMs: number): Promise<void> {
     await this.#client.connect()
-    // A server may also have asked for no password.
-    if (this.#isBindingRequired && !this.#isBound) throw new StoreRefused(unbound)
     await refuseSharedSessions(this.#client, this.#options)
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared

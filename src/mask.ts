@@ -1,0 +1,57 @@
+// Masks secrets: tokens, JWTs and passwords, in the log, in errors and in what commands print.
+
+const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
+/**
+ * Matches what may be a JWT: in base64url, a text that begins with `{` begins with e, then one of w to z, 0 to 9, - and
+ * _. No dot is required, so that one pass is enough.
+ */
+const word = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
+const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
+const passwordInQuery = /([?&](?:ssl)?password=)[^&#\s']*/gi
+
+/**
+ * Makes a function that masks secrets in a text, also percent-encoded ones. Very short tokens are not masked, because
+ * they would match within ordinary words.
+ */
+export function makeMask(accessTokens: readonly string[]): (text: string) => string {
+  const mask = makePlainMask(accessTokens)
+  return (text) => {
+    const masked = mask(text)
+    if (!text.includes('%')) return masked
+    const plain = decodePrintable(text)
+    const maskedPlain = mask(plain)
+    return maskedPlain === plain ? masked : maskedPlain
+  }
+}
+
+/** Decodes percent-encoded characters, also those encoded several times, unless they need an escape in JSON. */
+function decodePrintable(text: string): string {
+  return text.replace(/%(?:25)*([0-9a-f]{2})/gi, (_, hex) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16))
+    return /[ -~]/.test(character) && !/["\\]/.test(character) ? character : `%${hex.toUpperCase()}`
+  })
+}
+
+function makePlainMask(accessTokens: readonly string[]): (text: string) => string {
+  const spell = (token: string) => {
+    const encoded = encodeURIComponent(token)
+    return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
+  }
+  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
+  return (text) => {
+    const masked = text.replace(ownToken, '***').replace(word, maskJwt).replace(passwordInUrl, '$1***')
+    return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), masked)
+  }
+}
+
+function maskJwt(text: string): string {
+  const [header = '', payload = ''] = text.split('.', 2)
+  return header.length > 16 && payload.length > 8 && /[A-Z]/.test(header) ? '***' : text
+}
+
+/** Masks the passwords in a URL. It may contain several hosts, so it cannot be parsed. */
+export function maskUrl(url: string): string {
+  return url
+    .replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***')
+    .replaceAll(passwordInQuery, '$1***')
+}
