@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-export type Target = { url: string; next: () => string; status: number }
+type Target = { url: string; next: () => string; status: number }
 
 const readBytes = 256 * 1024
 const head = /^HTTP\/1\.1 (\d+)(?:[\s\S]*?\r\n(?:content-length: *(\d+)|transfer-encoding))?/i

@@ -12,10 +12,9 @@ export type Job = {
   connections: number
   ms: number
 }
-export type Result = { answers: number; ms: number; p50Ms: number; p99Ms: number }
 
 /** `begun`: called when all connections are open. Rejects at the first answer that is not the expected one. */
-export async function generate(job: Job, begun: () => void): Promise<Result> {
+export async function generate(job: Job, begun: () => void) {
   const next = makeRequests(job)
   const all = Array.from({ length: job.connections }, () => new Connection({ ...job, next }))
   await Promise.all(all.map(({ opened }) => opened))

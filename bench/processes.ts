@@ -51,10 +51,8 @@ export function readMiB(pid: number, figure: 'VmRSS' | 'VmHWM' = 'VmRSS'): numbe
   return Number(new RegExp(`^${figure}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024
 }
 
-export type Run = { ms: number; cpuMs: number; peakMiB: number }
-
 /** Runs a command on all processors. Throws if it fails. */
-export async function runCommand(command: string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
+export async function runCommand(command: string[], env: NodeJS.ProcessEnv = {}) {
   const [file = '', ...args] = [...pin(all), ...command]
   const [startMs, cpuMs] = [performance.now(), readReapedMs()]
   const child = spawn(file, args, { env: { PATH, ...env }, stdio: ['ignore', 'ignore', 'pipe'] })

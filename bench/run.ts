@@ -76,8 +76,6 @@ console.log(toMarkdown(report))
 if (isWhole) {
   const readme = readFileSync('README.md', 'utf8')
   const block = /(?<=<!-- bench -->\n).*(?=\n<!-- \/bench -->)/s
-  writeFileSync(
-    'README.md',
-    readme.replace(block, () => summarize(report)),
-  )
+  const updated = readme.replace(block, () => summarize(report))
+  writeFileSync('README.md', updated)
 }

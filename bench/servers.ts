@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pino from 'pino'
 import { engineOf } from '../src/store/engines.ts'
-import { findPorts, PostgresServer } from '../test/support/postgres.ts'
+import { type PostgresServer, startServer as startPostgres } from '../test/support/postgres.ts'
 import { makePlant } from './generate.ts'
 import { runCommand, type Server, startServer } from './processes.ts'
 
@@ -29,11 +29,8 @@ export type Engine = 'SQLite' | 'PostgreSQL'
 /** Makes a database with some plants. Resolves to its URL. */
 export async function makeStore(engine: Engine, plants: number): Promise<string> {
   const url = engine === 'SQLite' ? pathToFileURL(newFile('plants.db')).href : await createDatabase()
-  const store = await engineOf(url).open(url, {
-    logger: pino({ level: 'error' }),
-    mode: 'write',
-    create: true,
-  })
+  const logger = pino({ level: 'error' })
+  const store = await engineOf(url).open(url, { logger, mode: 'write', create: true })
   for (let from = 0; from < plants; from += batchPlants)
     await store.log.append(Array.from({ length: batchPlants }, (_, n) => makeEntry(from + n)))
   await store.close()
@@ -44,19 +41,11 @@ const makeEntry = (n: number) => ({ item: JSON.stringify(makePlant(n)), id: unde
 
 /** A server in its standard configuration: with fsync. */
 async function createDatabase(): Promise<string> {
-  postgres ??= startPostgres()
+  postgres ??= startPostgres([])
   const server = await postgres
   const name = `bench_${files++}`
   await server.query(`CREATE DATABASE ${name}`)
   return server.url(name)
-}
-
-async function startPostgres(): Promise<PostgresServer> {
-  const [port = 0] = await findPorts(1)
-  const server = new PostgresServer({ port })
-  await server.init()
-  await server.start()
-  return server
 }
 
 /** Plant Store as `npm start` starts it. */

@@ -29,8 +29,5 @@ export function openDatabase(path: string): { insert: StatementSync; select: Sta
   db.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT NOT NULL)')
   const insert = db.prepare('INSERT INTO plants (name, tag) VALUES (?, ?)')
   for (const { name, tag } of plants) insert.run(name, tag)
-  return {
-    insert,
-    select: db.prepare('SELECT name, tag FROM plants ORDER BY id LIMIT ?'),
-  }
+  return { insert, select: db.prepare('SELECT name, tag FROM plants ORDER BY id LIMIT ?') }
 }

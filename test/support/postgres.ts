@@ -197,14 +197,13 @@ host replication all 127.0.0.1/32 trust\n`,
   }
 }
 
-/** Starts a server that its caller destroys. */
-export async function startServer(): Promise<PostgresServer> {
-  const [port] = await findPorts(1)
-  // What these tests show does not hang on the disk; those in which servers fail keep fsync on.
-  const started = new PostgresServer({
-    port: port as number,
-    settings: ['fsync = off', 'autovacuum = off', 'max_connections = 400'],
-  })
+/** Most tests do not depend on the disk; those in which servers fail keep fsync on. */
+const quickSettings = ['fsync = off', 'autovacuum = off', 'max_connections = 400']
+
+/** Starts a server, which the caller must destroy. */
+export async function startServer(settings = quickSettings): Promise<PostgresServer> {
+  const [port = 0] = await findPorts(1)
+  const started = new PostgresServer({ port, settings })
   await started.init()
   await started.start()
   return started
