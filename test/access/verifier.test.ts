@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
 /**
- * A verifier with a clock that tests set, on a store of which `change` replaces parts. `calls`: how often a token was
+ * A verifier with a monotonic clock and a wall clock that tests set, on a store of which `change` replaces parts. `calls`: how often a token was
  * looked up, and its use noted.
  */
 async function open(
@@ -22,8 +22,8 @@ async function open(
 ) {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
-  const clock = { ms: 1_000_000_000_000 }
-  const now = () => clock.ms
+  const clock = { ms: 1_000_000_000_000, wallOffsetMs: 0 }
+  const now = () => clock.ms + clock.wallOffsetMs
   const changed: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
   const calls = { find: 0, touch: 0 }
   const table: TokenTable = Object.assign(Object.create(changed), {
@@ -39,7 +39,7 @@ async function open(
   const tokens = new Tokens(table, now)
   const create = async (name: string, expiresAt: number | null = null) =>
     (await new Tokens(store.tokens, now).create({ name, expiresAt })) as string
-  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
+  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: () => clock.ms })
   return { store, clock, tokens, create, verify, calls }
 }
 
@@ -60,6 +60,30 @@ test('a verdict is cached for seconds, whether the token is valid or not', async
   t.ok(await verify(short))
   clock.ms += 500
   t.equal(await verify(short), undefined, 'no longer than the token lasts')
+})
+
+const hourMs = 3_600_000
+
+test('refuses a token soon after it is revoked, even if the wall clock was set back', async (t) => {
+  const { clock, tokens, create, verify } = await open(t)
+  const text = await create('a')
+  t.ok(await verify(text))
+  clock.wallOffsetMs = -hourMs
+  t.ok(await tokens.revoke(idOf(text)))
+  clock.ms += 5000
+  t.equal(await verify(text), undefined)
+})
+
+test('accepts an expired token again soon after the wall clock is corrected', async (t) => {
+  const { clock, create, verify } = await open(t)
+  const text = await create('a', clock.ms + hourMs / 2)
+  t.ok(await verify(text))
+  clock.wallOffsetMs = hourMs
+  clock.ms += 5000
+  t.equal(await verify(text), undefined)
+  clock.wallOffsetMs = 0
+  clock.ms += 5000
+  t.ok(await verify(text))
 })
 
 test('a malformed token, or one with a wrong checksum, is refused without a look-up', async (t) => {
