@@ -12,7 +12,7 @@ import { startService } from '../support/service.ts'
 import { silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
-import { audience, startAccepting, startIssuer } from './issuer.ts'
+import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
 import { callers } from './start.ts'
 
 const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
@@ -103,7 +103,7 @@ test('a port without a listener and an unknown name are reported in words', asyn
   }
 })
 
-test('a failure is described in words, whatever value was thrown', (t) => {
+test('a failure is described in words, whatever value was thrown', async (t) => {
   const aborted = new DOMException('Request was cancelled.')
   t.type(aborted.code, 'number')
   for (const [error, words] of [
@@ -116,7 +116,6 @@ test('a failure is described in words, whatever value was thrown', (t) => {
     [new Error('x'.repeat(1000)), 'x'.repeat(500)],
   ] as const)
     t.equal(describeFailure(error), words)
-  t.end()
 })
 
 test('a proxy that refuses or breaks a connection does not crash the service', async (t) => {
@@ -252,9 +251,7 @@ test('over 250 tokens that wait for keys get 503 overloaded, and answered ones n
 })
 
 test('keys are used for 24 hours after they were last loaded', async (t) => {
-  const issuer = await startIssuer(t)
-  const { jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+  const { issuer } = await startSigning(t)
   const { lines, logger } = collect()
   const [freshMs, staleMs] = [300_000, 86_400_000]
   let nowMs = 0
