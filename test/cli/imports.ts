@@ -48,26 +48,21 @@ export async function readPlants(url: string): Promise<Plant[]> {
   return plantsIn(store).finally(() => store.close())
 }
 
-/** The result of an import: its counts, and its lines on stderr with `input` for the path. */
-export type Imported = {
-  code: number | null
-  counts: Record<string, unknown>
-  said: string[]
-  plants: Plant[]
-}
-
-/** A store for many imports, one after the other: `next` runs an import, and reads the plants that it added. */
+/**
+ * A store for many imports. `next` runs one: it resolves to the counts, the lines on stderr with `input` for the path, and the plants that were added.
+ */
 export async function shareStore(t: Test, url: string) {
   const store = await open(t, url)
   let head = 0
   return {
     store,
-    async next(path: string, ...options: string[]): Promise<Imported> {
+    async next(path: string, ...options: string[]) {
       const ran = await runCommand(['import', path, '--json', ...options], { DATABASE_URL: url })
       const plants = await plantsIn(store, head)
       head += plants.length
       const said = ran.stderr.replaceAll(path, 'input').split('\n').slice(0, -1)
-      return { code: ran.code, counts: JSON.parse(ran.stdout || '{}'), said, plants }
+      const counts: Record<string, unknown> = JSON.parse(ran.stdout || '{}')
+      return { code: ran.code, counts, said, plants }
     },
   }
 }

@@ -65,10 +65,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
 }
 
 /** Requests a list: resolves to its names, and the path of the next page. */
-export async function list(
-  url: string,
-  token: string,
-): Promise<{ names: string[]; next: string | undefined }> {
+export async function list(url: string, token: string) {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
   const plants = (await response.json()) as Plant[]

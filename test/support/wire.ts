@@ -88,15 +88,13 @@ export function readAnswers(received: string, isHead = false): WireAnswer[] {
   }
 }
 
+type Body = { text: string; length: number }
+
 /**
  * Reads the body at the beginning of a text of bytes, and its encoded length (RFC 9112, section 6.3); undefined if it is
  * incomplete. Throws if its length is unknown.
  */
-function readBody(
-  text: string,
-  status: number,
-  headers: Headers,
-): { text: string; length: number } | undefined {
+function readBody(text: string, status: number, headers: Headers): Body | undefined {
   if (headers.get('transfer-encoding') === 'chunked') return readChunks(text)
   const stated = headers.get('content-length')
   if (stated === null && status >= 200 && status !== 204 && status !== 304)
@@ -105,7 +103,7 @@ function readBody(
   return text.length < length ? undefined : { text: text.slice(0, length), length }
 }
 
-function readChunks(text: string): { text: string; length: number } | undefined {
+function readChunks(text: string): Body | undefined {
   let [body, at] = ['', 0]
   for (;;) {
     const [line, size] = /^([0-9a-f]+)\r\n/i.exec(text.slice(at, at + 20)) ?? []
