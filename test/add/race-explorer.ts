@@ -99,9 +99,7 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
 /** Runs one scheduled step after the other, with some turns of the event loop in between, until `work` is done. */
 async function drive(s: Scheduler, turns: number, work: Promise<unknown>): Promise<void> {
   let done = false
-  const end = work.finally(() => {
-    done = true
-  })
+  const end = work.finally(() => (done = true))
   while (!done) {
     for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
     for (let idle = 0; s.count() === 0 && !done; idle++) {

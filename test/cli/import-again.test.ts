@@ -204,10 +204,7 @@ test('prints how to continue when it is interrupted, and the same command contin
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
   const { position } = await store.log.head()
   t.ok(position > 0 && position < names.length, `${position} plants`)
-  t.match(await start(t, ['import', path], url).ended, {
-    code: 0,
-    stderr: /plants? already imported\n/,
-  })
+  t.match(await start(t, ['import', path], url).ended, { code: 0, stderr: /plants? already imported\n/ })
   t.strictSame(named(await readPlants(url)), names)
 })
 

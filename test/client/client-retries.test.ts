@@ -160,9 +160,7 @@ test('a list that keeps arriving may take longer than totalMs', { timeout: 60_00
   t.same((await store.list()).plants, [])
 })
 
-test('a call ends after totalMs, even if a list was cut off before', {
-  timeout: 60_000,
-}, async (t) => {
+test('a call ends after totalMs, even if a list was cut off before', { timeout: 60_000 }, async (t) => {
   const late = { name: 'PlantStoreUnreachable', mayBeAdded: true, cause: { name: 'TimeoutError' } }
   const { store, front } = await setUp(t, ['silent'], { ...soon, totalMs: 200 })
   t.match(await rejection(t, store.add(alder)), late)

@@ -20,7 +20,7 @@ test('an id of the caller is sent, and one that is already taken is refused', as
   t.same(await listed(), [alder])
 })
 
-test('ids are random, and safe integers', (t) => {
+test('ids are random, and safe integers', async (t) => {
   const made = Array.from({ length: 1000 }, makeId)
   t.equal(new Set(made).size, 1000)
   t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0))
@@ -28,7 +28,6 @@ test('ids are random, and safe integers', (t) => {
     made.some((id) => id > 2 ** 52),
     'all 53 bits are used',
   )
-  t.end()
 })
 
 test('an unreachable service is an error with its cause', async (t) => {
@@ -88,13 +87,12 @@ test('a refused request is a typed error with all its faults, and is not repeate
   t.equal(front.seen.length, 2, 'a refusal is not retried')
 })
 
-test('a fault without a pointer belongs to the whole request', (t) => {
+test('a fault without a pointer belongs to the whole request', async (t) => {
   const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
   t.equal(
     new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
     '400 a: b\nrequest: c',
   )
-  t.end()
 })
 
 test('no error contains the token', async (t) => {

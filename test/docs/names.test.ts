@@ -21,14 +21,13 @@ function check(
   least: number,
   exists: (name: string, ...more: string[]) => boolean,
 ) {
-  test(`each ${what} that a page names exists`, (t) => {
+  test(`each ${what} that a page names exists`, async (t) => {
     const found = pages.flatMap((page) =>
       [...read(page).matchAll(pattern)].map(([, ...groups]) => ({ page, groups })),
     )
     t.ok(found.length >= least, `${found.length} are found`)
     for (const { page, groups } of found)
       if (!exists(...(groups as [string]))) t.fail(`${page}: ${groups.join(' ')}`)
-    t.end()
   })
 }
 

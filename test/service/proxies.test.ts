@@ -84,7 +84,7 @@ for (const { name, skip, start } of Object.values(proxies))
 
 test('the command of docs/secure.md takes the limits of nginx.conf along', {
   skip: proxies.nginx.skip,
-}, (t) => {
+}, async (t) => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
   const page = readFileSync(`${root}docs/secure.md`, 'utf8')
   const command = /^ +(sed -n .*) \| sudo tee/m.exec(page)?.[1] as string
@@ -93,5 +93,4 @@ test('the command of docs/secure.md takes the limits of nginx.conf along', {
     t.match(taken, limit)
   t.notMatch(taken, /^http|^events/m)
   t.equal(taken.split('{').length, taken.split('}').length)
-  t.end()
 })

@@ -124,7 +124,7 @@ function update(answers: [block: CodeBlock, text: string][]): void {
   writeFileSync(path, updated)
 }
 
-test('the guide shows every status and names every type of problem', (t) => {
+test('the guide shows every status and names every type of problem', async (t) => {
   const { paths, components } = parse(readFileSync(`${root}openapi.yaml`, 'utf8'))
   const statuses = Object.values<{ responses?: object }>(paths['/plants']).flatMap(({ responses = {} }) =>
     Object.keys(responses),
@@ -136,7 +136,6 @@ test('the guide shows every status and names every type of problem', (t) => {
     [],
   )
   for (const name of Object.keys(problemTypes)) t.ok(guide.includes(name), name)
-  t.end()
 })
 
 test('the commands of README.md print what it shows, with any curl', async (t) => {

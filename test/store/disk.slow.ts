@@ -62,9 +62,7 @@ test('starts on a full disk, and lists plants of the log that do not fit into th
   t.strictSame(await listNames(store), added)
 })
 
-test('leaves no file of a first token that cannot be written', {
-  skip,
-}, async (t) => {
+test('leaves no file of a first token that cannot be written', { skip }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=64k', 'none')
   const file = join(directory, 'token')
   spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])

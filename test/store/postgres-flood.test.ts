@@ -34,9 +34,7 @@ testPostgres('delays only reads while the sessions that read stand still', async
     for (const { pid } of rows) process.kill(pid, 'SIGCONT')
   })
   let isReading = true
-  const slow = flood(readConnections * 10, read).finally(() => {
-    isReading = false
-  })
+  const slow = flood(readConnections * 10, read).finally(() => (isReading = false))
   for (let n = 0; n < 20; n++) {
     t.equal((await store.log.head()).position, 2)
     t.equal((await store.sql.select('SELECT 1')).length, 1)

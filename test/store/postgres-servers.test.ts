@@ -159,9 +159,7 @@ tap.test('shows and acknowledges nothing that no standby has', { timeout: 120_00
     t.notOk(settled, 'the addition is not acknowledged yet')
     listed.push(cancel)
     let head: number | undefined
-    const looked = eventually(() => store.log.head()).then(({ position }) => {
-      head = position
-    })
+    const looked = eventually(() => store.log.head()).then(({ position }) => (head = position))
     // Each look of the test takes longer than one of the store on a connection that stands.
     for (let look = 0; look < 3; look++) {
       const rows = await cluster.primary.query('SELECT FROM plants')
