@@ -1,4 +1,4 @@
-// The servers that are measured, and the stores and files that they need.
+// The measured servers, and the stores and files that they need.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const program = join(root, 'bin/plant-store.js')
 const token = 'a-token-for-the-bench'
 export const headers = { Authorization: `Bearer ${token}` }
-/** How many a store has, unless told otherwise, and how many are added at a time. */
+/** The default number of plants in a store, and the size of a batch. */
 const batchPlants = 1000
 
-// Beside the data of the service, so that it is the same disk.
+// In data/, so that the benchmark uses the same disk as the service.
 mkdirSync(join(root, 'data'), { recursive: true })
 const directory = mkdtempSync(join(root, 'data', 'bench-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
@@ -64,14 +64,14 @@ export function startPeer(name: string, script: string, env: NodeJS.ProcessEnv =
   return startServer(name, command, { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env })
 }
 
-/** The bare server, which answers a GET with what another server answers. */
+/** Starts the bare server, which answers every GET with the response of `model` to `path`. */
 export async function startBare(model: Server, path: string, env: NodeJS.ProcessEnv = {}): Promise<Server> {
   const file = newFile('list.json')
   writeFileSync(file, await (await fetch(model.url + path, { headers })).bytes())
   return startPeer('bare node:http', 'bare.ts', { LIST_FILE: file, ...env })
 }
 
-/** The same two operations as users of other frameworks would write them, with as many plants. */
+/** Starts the same two operations in other frameworks, with the same number of plants. */
 export function startFrameworks(): Promise<Server[]> {
   const start = (name: string, script: string) =>
     startPeer(name, script, { DATABASE_FILE: newFile('plants') })
@@ -82,7 +82,7 @@ export function startFrameworks(): Promise<Server[]> {
   ])
 }
 
-/** A CSV file with the plants of a store, and a table that `sqlite3` has made of it. */
+/** Exports a store to a CSV file, and imports that into a table with `sqlite3`. Resolves to both paths. */
 export async function makeInput(url: string): Promise<{ csv: string; table: string }> {
   const [csv, table] = [newFile('plants.csv'), newFile('table.db')]
   await runCommand(ours('export', '--no-id', csv), { DATABASE_URL: url })
