@@ -48,7 +48,7 @@ export async function listNames({ log }: Store): Promise<string[]> {
   return (JSON.parse(String(array)) as { name: string }[]).map(({ name }) => name)
 }
 
-/** What an error must match. */
+/** The properties of a StoreUnavailable with this outcome, to match an error. */
 export function unavailable(outcome: FailedOutcome) {
   return { name: 'StoreUnavailable', outcome }
 }

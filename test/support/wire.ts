@@ -65,7 +65,7 @@ function exchangeBytes(port: number, bytes: string | Buffer, count: number): Pro
 /** Sends one request and resolves to its answer. */
 export async function send(port: number, bytes: string | Buffer): Promise<WireAnswer> {
   const [answer] = await exchange(port, bytes)
-  if (!answer) throw new Error('the server hung up without an answer')
+  if (!answer) throw new Error('the server closed the connection without a response')
   return answer
 }
 
@@ -98,7 +98,7 @@ function readBody(text: string, status: number, headers: Headers): Body | undefi
   if (headers.get('transfer-encoding') === 'chunked') return readChunks(text)
   const stated = headers.get('content-length')
   if (stated === null && status >= 200 && status !== 204 && status !== 304)
-    throw new Error(`an answer of status ${status} does not say where it ends`)
+    throw new Error(`an answer of status ${status} has no length`)
   const length = Number(stated ?? 0)
   return text.length < length ? undefined : { text: text.slice(0, length), length }
 }
