@@ -10,9 +10,7 @@ const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
 export type Appender = Awaited<ReturnType<typeof startAppender>>
 
-/**
- * `wrap`: the program that starts it, and its arguments, such as `strace`. The process is killed when the test ends.
- */
+/** `wrap`: a program that starts it, such as `strace`, and its arguments. The process is killed when the test ends. */
 export async function startAppender(
   t: Test,
   path: string,
@@ -49,7 +47,7 @@ export async function startAppender(
   }
 }
 
-/** Adds `count` plants; resolves to the names of those that were added, and to the other answers. */
+/** Adds `count` plants. Resolves to the names of the added ones, and to the other answers. */
 export async function addMany(appender: Appender, count: number) {
   const added: string[] = []
   const answers: string[] = []

@@ -10,7 +10,7 @@ import { listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { addMany, startAppender } from './appenders.ts'
 
-/** Mounts and unmounts something; false says why that cannot be done here. */
+/** The `skip` option: tries to mount something, and returns the reason of a failure. */
 function findSkip(): string | false {
   const missing = skipWithout('unshare', 'mke2fs')
   if (missing !== false) return missing
@@ -21,7 +21,7 @@ function findSkip(): string | false {
 
 const skip = findSkip()
 
-/** A mounted directory, which goes when the test ends. */
+/** Mounts a directory until the test ends. */
 function mount(t: Test, ...options: string[]): string {
   const directory = join(createDirectory(t), 'mounted')
   mkdirSync(directory)
@@ -85,9 +85,9 @@ test('acknowledges and loses no plant when the file system turns read-only', { s
   const path = join(directory, 'plants.db')
   const appender = await startAppender(t, path)
   t.equal(await appender.add('a'), '1')
-  // As the kernel does it after an error of the disk.
+  // As the kernel does after a disk error.
   execFileSync('mount', ['-o', 'remount,abort', directory])
-  // The sync fails, which ends the process with code 1, or the write does.
+  // Either the sync fails, which ends the process with code 1, or the write fails.
   for (const name of ['b', 'c']) t.match(await appender.add(name), /^(unknown|nothing-added|1)$/)
   t.match(String(await appender.end()), /^[01]$/)
   execFileSync('umount', [directory])

@@ -36,7 +36,7 @@ async function start(): Promise<string> {
   return `postgres://${passwordRole}:${encodeURIComponent(password)}@127.0.0.1:${port}/plants?sslrootcert=${root}`
 }
 
-/** For all tests. */
+/** Shared by all tests. */
 const started = skip === false ? start() : undefined
 
 tap.test(
@@ -83,10 +83,10 @@ tap.test('sends no password without channel binding', async (t) => {
   await t.rejects(open('?channel_binding=require'), { message: /does not use channel binding/ })
   t.notMatch(received, /secret/)
   await t.rejects(open(''))
-  t.match(received, /secret/, 'otherwise the password is sent')
+  t.match(received, /secret/, 'without the requirement, the password is sent')
 })
 
-tap.test('reports what pg cannot read from a server, and goes on', async (t) => {
+tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {
   for (const [answer, message] of [
     // AuthenticationGSS, and a message that ends too soon.
     [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /asks for GSSAPI, which is not supported: use scram-sha-256/],

@@ -73,7 +73,7 @@ testPostgres('refuses an unusable database in one line without its password', as
   await Promise.all(refusals.map(refuse))
 })
 
-testPostgres('a commit waits for stable storage, whatever the default of the server is', async (t) => {
+testPostgres('commits to stable storage whatever the default of the server', async (t) => {
   const url = await postgres.createDatabase(t)
   const database = new URL(url).pathname.slice(1)
   const server = await sharedServer()

@@ -41,7 +41,7 @@ test('a -shm that is truncated during a transaction of another program loses no 
   const emptied = new DatabaseSync(path)
   emptied.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   emptied.close()
-  // These are only in the write-ahead log, which is indexed by the -shm.
+  // These plants are only in the write-ahead log, which is indexed by the -shm.
   while (added.length < 20) await addNext()
   const other = spawn(process.execPath, ['-e', neighbour, path], { stdio: ['pipe', 'pipe', 'ignore'] })
   t.teardown(() => other.kill('SIGKILL'))
@@ -74,7 +74,7 @@ for (const bytes of [0, 8192])
     t.notOk((await listNames(store)).includes('lost'))
   })
 
-test('a -wal that another program empties in a checkpoint is no fault', async (t) => {
+test('accepts a -wal that another program empties in a checkpoint', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const appender = await startAppender(t, path)
   await addMany(appender, 3)

@@ -6,7 +6,7 @@ import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { engines, sharedServer } from '../support/engines.ts'
 import { add, listNames, open, openStore } from '../support/stores.ts'
 
-/** Makes a store of a newer version, and reads everything that a refusal could change. */
+/** `newer`: SQL that makes a store of a newer version; `look`: reads everything that a refusal could change. */
 const others: Record<string, { newer: string; look: (url: string) => Promise<unknown> }> = {
   SQLite: { newer: 'PRAGMA user_version = 99', look: async (url) => readFileSync(fileURLToPath(url)) },
   PostgreSQL: {
