@@ -152,7 +152,7 @@ test('a token is verified again after a minute, because the issuer may withdraw 
   }
   t.ok((await judge(36_000)) <= 60_000)
   const leftMs = await judge(-10)
-  t.ok(leftMs <= 20_000 && leftMs > 0, 'and no later than it expires, with the tolerance')
+  t.ok(leftMs <= 20_000 && leftMs > 0, 'at the latest when it expires, plus the tolerance')
 })
 
 test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which tokens and scopes count', async (t) => {
@@ -175,7 +175,7 @@ test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which token
   t.match(without.headers.get('www-authenticate'), 'scope="api://plants/plants:read"')
 })
 
-test('a header that starts with white space is refused, because the masks of the log would miss it', async (t) => {
+test('refuses a header that starts with white space, which the masks of the log would miss', async (t) => {
   const { issuer, sign } = await startSigning(t)
   const { list } = await startAccepting(t, issuer.env)
   const headers = { eyAi: '{ "alg":"ES256"', ewog: '{\n "alg":"ES256"', IHsi: ' {"alg":"ES256"' }

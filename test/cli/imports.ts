@@ -6,7 +6,10 @@ import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, type Engine, engines } from '../support/engines.ts'
 import { open, openStore, type Store } from '../support/stores.ts'
 
-/** The engine with the fastest commands, for tests of what is the same on all: PostgreSQL, as it needs no thread. */
+/**
+ * The engine with the fastest commands, for behaviour that does not depend on the engine: PostgreSQL, which needs no
+ * thread.
+ */
 export const quickest = engines.at(-1) as Engine
 
 export type Plant = { name: string; tag: string; id?: number }
@@ -33,7 +36,7 @@ export function writeInput(t: Test, bytes: string | Buffer): string {
   return path
 }
 
-/** All plants in the log after a position, in its order; `id` where there is one. */
+/** All plants in the log after a position, in its order; `id` only if the plant has one. */
 export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
   const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
   return (await sql.select(text, [after])).map(({ item, id }) => ({
