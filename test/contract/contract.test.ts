@@ -90,7 +90,7 @@ test('all files have the version of package.json', async (t) => {
   t.match(read('client/README.md'), `./plant-store-client-${version}.tgz`)
 })
 
-test('the dialog for the token names a command that runs as it is written', async (t) => {
+test('the dialog for the token names a command that can be run verbatim', async (t) => {
   const { description } = document.components.securitySchemes.bearer
   t.match(description, /`npx plant-store token create --name NAME` .*without `npx`/)
 })
@@ -100,7 +100,7 @@ test('every schema has a description and examples, and those of plants are close
   for (const [pointer, schema] of walk(components)) {
     if (typeof schema.type !== 'string' || pointer.includes('/examples/')) continue
     t.ok(schema.description, pointer)
-    // Clients must expect new members only where an error is explained.
+    // Clients must tolerate new members only in errors.
     const isOpen = ['Problem', 'Fault'].includes(schema.$id)
     if (schema.type === 'object') t.equal(schema.additionalProperties, isOpen, pointer)
   }

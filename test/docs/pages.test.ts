@@ -1,4 +1,4 @@
-// The pages in Markdown: links and contents are right, and docs/operate.md explains every line that the code can log.
+// The pages in Markdown: links and contents are correct, and docs/operate.md explains every line that the code can log.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -5,7 +5,7 @@ import { parse, parseAllDocuments } from 'yaml'
 
 import { settingRows } from '../../src/settings.ts'
 
-/** A shutdown takes at most this long. */
+/** The longest shutdown. */
 const stopMs = 10_000
 
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
@@ -49,7 +49,7 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.equal(container.image, `plant-store:${version}`)
     t.match(container, {
       livenessProbe: { httpGet: { path: '/livez', port: 'admin' } },
-      // Replicas that share a database would all become unready with it.
+      // With /readyz, an outage of the shared database would make all replicas unready.
       readinessProbe:
         file === 'sqlite.yaml'
           ? { httpGet: { path: '/readyz', port: 'admin' } }

@@ -30,7 +30,7 @@ test('the commands of the home page have the address of the browser, and can be 
   }
 })
 
-/** Without a base path. */
+/** The URL of a service without a base path. */
 let url: string
 before(async () => (url = (await startApp(tap)).url))
 
