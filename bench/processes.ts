@@ -8,7 +8,7 @@ import { noteProcess } from '../test/support/processes.ts'
 import { generate, type Job } from './generate.ts'
 
 const patienceMs = 60_000
-/** Finds the `node` that runs the benchmark first. */
+/** Begins with the directory of the `node` that runs the benchmark. */
 const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
 /** The first processor handles most interrupts, so the server gets another. */

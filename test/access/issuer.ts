@@ -79,7 +79,7 @@ export async function startSigning(t: Test) {
   return { issuer, sign }
 }
 
-/** A load may take long on a busy machine; tests wait for short pauses. */
+/** A generous limit for busy machines, and a short pause, because tests wait for it. */
 const short = { limitMs: 2000, pauseMs: 300 }
 
 /** Starts a service in this process that accepts the tokens of an issuer. `told`: its log messages about the issuer. */

@@ -1,4 +1,5 @@
-// Files, scripts, settings, commands, flags and metrics that README.md, CONTRIBUTING.md, SECURITY.md and docs/ name exist.
+// Every file, script, setting, command, flag and metric named in README.md, CONTRIBUTING.md, SECURITY.md and docs/
+// exists.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
