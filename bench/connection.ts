@@ -1,9 +1,9 @@
-// A keep-alive connection of the load generator. It reads as little of an answer as possible, so that the servers are slower
-// than it is.
+// A keep-alive connection of the load generator. It parses as little of a response as possible, to stay faster than the
+// servers.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-export type Target = { url: string; next: () => string; status: number }
+type Target = { url: string; next: () => string; status: number }
 
 const readBytes = 256 * 1024
 const head = /^HTTP\/1\.1 (\d+)(?:[\s\S]*?\r\n(?:content-length: *(\d+)|transfer-encoding))?/i
@@ -11,15 +11,15 @@ const lastChunk = '0\r\n\r\n'
 
 export class Connection {
   readonly opened: Promise<unknown>
-  /** Milliseconds of each answer. */
+  /** The latency of each response in milliseconds. */
   readonly latencies: number[] = []
   readonly #target: Target
   #socket: Socket
-  /** The answer is the last one of its connection. */
+  /** The server closes the connection after this response. */
   #isLast = false
   readonly #done = Promise.withResolvers<void>()
   #text = ''
-  /** Bytes that are still to come; of an answer in chunks nobody knows. */
+  /** Bytes of the body still to come; Infinity for a chunked response. */
   #left = 0
   #sentMs = 0
   #goesOn = (_now: number) => false
@@ -42,7 +42,7 @@ export class Connection {
     })
   }
 
-  /** Sends one request after the other while `goesOn`; resolves with the last answer. */
+  /** Sends requests one after another while `goesOn` returns true; resolves after the last response. */
   run(goesOn: (now: number) => boolean): Promise<void> {
     this.#goesOn = goesOn
     this.#send()
@@ -75,7 +75,7 @@ export class Connection {
     return true
   }
 
-  /** A head comes in one piece here. */
+  /** Assumes that the head arrives in one piece. */
   #readHead(bytes: Buffer): void {
     const end = bytes.indexOf('\r\n\r\n') + 4
     const text = bytes.toString('latin1', 0, end)

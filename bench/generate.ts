@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Connection } from './connection.ts'
 
-/** `paths`: sent in turn. A POST carries a new plant each time. `status`: any other one is an error. */
+/** `paths`: requested in turn. Each POST carries a new plant. `status`: the expected status; any other is an error. */
 export type Job = {
   url: string
   method: 'GET' | 'POST'
@@ -12,10 +12,9 @@ export type Job = {
   connections: number
   ms: number
 }
-export type Result = { answers: number; ms: number; p50Ms: number; p99Ms: number }
 
-/** `begun`: called when all connections are open. Rejects at the first answer that is not the expected one. */
-export async function generate(job: Job, begun: () => void): Promise<Result> {
+/** `begun`: called when all connections are open. Rejects at the first unexpected response. */
+export async function generate(job: Job, begun: () => void) {
   const next = makeRequests(job)
   const all = Array.from({ length: job.connections }, () => new Connection({ ...job, next }))
   await Promise.all(all.map(({ opened }) => opened))
@@ -47,7 +46,7 @@ const real: { name: string; tag: string }[] = JSON.parse(
   readFileSync(new URL('../test/fixtures/plants.json', import.meta.url), 'utf8'),
 )
 
-/** A real name, made different by a number. */
+/** A real name, made unique by a number. */
 export function makePlant(n: number): { name: string; tag: string } {
   const { name, tag } = real[n % real.length] as (typeof real)[0]
   return { name: `${name} ${n}`, tag }

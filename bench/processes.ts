@@ -1,4 +1,4 @@
-// Servers and commands, the load on them, and what the system says of them (proc(5)). This process makes the load.
+// Starts servers and commands, puts load on them from this process, and measures them by proc(5).
 import { spawn, spawnSync } from 'node:child_process'
 import { on, once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { noteProcess } from '../test/support/processes.ts'
 import { generate, type Job } from './generate.ts'
 
 const patienceMs = 60_000
-/** `node` is the one that runs the benchmark. */
+/** Begins with the directory of the `node` that runs the benchmark. */
 const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
 /** The first processor handles most interrupts, so the server gets another. */
@@ -45,16 +45,14 @@ export function readCpuUs(pid: number): number {
   return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number(read(thread)) / 1000, 0)
 }
 
-/** Resident memory in MiB: now, or with VmHWM the most so far. */
+/** Resident memory in MiB: current, or with VmHWM the peak so far. */
 export function readMiB(pid: number, figure: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   return Number(new RegExp(`^${figure}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024
 }
 
-export type Run = { ms: number; cpuMs: number; peakMiB: number }
-
 /** Runs a command on all processors. Throws if it fails. */
-export async function runCommand(command: string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
+export async function runCommand(command: string[], env: NodeJS.ProcessEnv = {}) {
   const [file = '', ...args] = [...pin(all), ...command]
   const [startMs, cpuMs] = [performance.now(), readReapedMs()]
   const child = spawn(file, args, { env: { PATH, ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -74,10 +72,10 @@ function readReapedMs(): number {
   return (Number(fields[13]) + Number(fields[14])) * 10
 }
 
-/** Figures of one slice. `cpuUs` and `perSecond`: of requests, starts or plants. */
+/** Figures of one slice. `cpuUs` and `perSecond` are per request, start or plant. */
 export type Slice = { cpuUs: number; perSecond: number; p50Ms: number; p99Ms: number; mib: number }
 
-/** Has the generator do a job on a server. */
+/** Runs a job of the load generator against a server. */
 export async function measure({ url, pid }: Server, job: Omit<Job, 'url'>): Promise<Slice> {
   let before = Number.NaN
   const { answers, ms, p50Ms, p99Ms } = await generate({ ...job, url }, () => (before = readCpuUs(pid)))

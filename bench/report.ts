@@ -1,7 +1,7 @@
-// The figures as tables in Markdown: all of them, and those of the README.
+// Formats the figures as Markdown tables: the full report, and the excerpt in the README.
 import type { Slice } from './processes.ts'
 
-/** `ratio`: CPU over that of the bare server. Null in JSON where there is none. */
+/** `ratio`: CPU time divided by that of the bare server; null if the scenario has no bare server. */
 export type Row = Slice & { scenario: string; work: string; server: string; ratio: number | null }
 export type Report = {
   date: string

@@ -30,14 +30,14 @@ const report: Report = {
   rows: [],
 }
 
-/** Has contenders take a slice each, over and over, so that what disturbs the machine disturbs all of them. */
+/** Measures the contenders in turn, a slice per round, so that disturbances of the machine affect all of them. */
 async function runScenario({ name, title, floor, rounds, start }: Scenario): Promise<Row[]> {
   const contenders = await start(options)
   const slices = contenders.map((): Slice[] => [])
   for (let round = 0; round <= Math.min(rounds ?? Infinity, options.rounds); round++)
     for (const [index, { take }] of contenders.entries()) {
       const slice = await take(options.roundMs)
-      // The first one warms up.
+      // The first round is a warm-up.
       if (round > 0) slices[index]?.push(slice)
     }
   for (const { stop } of contenders) await stop?.()
@@ -76,8 +76,6 @@ console.log(toMarkdown(report))
 if (isWhole) {
   const readme = readFileSync('README.md', 'utf8')
   const block = /(?<=<!-- bench -->\n).*(?=\n<!-- \/bench -->)/s
-  writeFileSync(
-    'README.md',
-    readme.replace(block, () => summarize(report)),
-  )
+  const updated = readme.replace(block, () => summarize(report))
+  writeFileSync('README.md', updated)
 }

@@ -1,4 +1,4 @@
-// What is measured: scenarios, in each of which contenders take slices in turn.
+// The scenarios of the benchmark, and the contenders that each of them compares.
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import * as servers from './servers.ts'
 export type Options = { rounds: number; roundMs: number; plants: number }
 /** `take`: measures one slice. */
 export type Contender = { name: string; take(ms: number): Promise<Slice>; stop?(): Promise<void> }
-/** `floor`: whether the others are divided by the first contender. */
+/** `floor`: the first contender is the baseline of the ratios. */
 export type Scenario = {
   name: string
   title: string
@@ -42,7 +42,7 @@ async function startAll(work: Work, bare?: NodeJS.ProcessEnv, plants?: number): 
   return [floor, ours, postgres, ...others].map((one) => load(work, one))
 }
 
-/** A page at each of many places, in an order in which none is near the one before it. */
+/** Pages at many positions, ordered so that consecutive ones are far apart. */
 async function findPages(server: Server, plants: number): Promise<string[]> {
   const paths: string[] = []
   for (let path: string | undefined = `/plants?limit=${plants / coldPages}`; path; ) {
@@ -113,17 +113,13 @@ async function startCommands({ plants }: Options): Promise<Contender[]> {
 
 const page = 'GET ?limit=100'
 const [piped, notModified] = [{ PIPED: '1' }, { UNCHANGED: '1' }]
+const startWhole = ({ plants }: Options) => startAll(whole, piped, plants)
 export const scenarios: Scenario[] = [
   { name: 'page', title: `${page}, 32 connections`, floor: true, start: () => startAll(get) },
   { name: '304', title: `${page} answered 304`, floor: true, start: () => startAll(unchanged, notModified) },
   { name: 'post', title: 'POST, 64 connections', floor: true, start: () => startAll(post) },
   { name: 'cold', title: `${page}, one page and pages that are not cached`, start: startCold },
-  {
-    name: 'whole',
-    title: 'a large list',
-    floor: true,
-    start: ({ plants }) => startAll(whole, piped, plants),
-  },
+  { name: 'whole', title: 'a large list', floor: true, start: startWhole },
   { name: 'start', title: 'start, and memory at rest', floor: true, start: startStarts },
   { name: 'commands', title: 'commands on a large store', rounds: 3, start: startCommands },
 ]

@@ -1,10 +1,10 @@
-// The servers that are measured, and the stores and files that they need.
+// The measured servers, and the stores and files that they need.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pino from 'pino'
 import { engineOf } from '../src/store/engines.ts'
-import { findPorts, PostgresServer } from '../test/support/postgres.ts'
+import { type PostgresServer, startServer as startPostgres } from '../test/support/postgres.ts'
 import { makePlant } from './generate.ts'
 import { runCommand, type Server, startServer } from './processes.ts'
 
@@ -12,10 +12,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const program = join(root, 'bin/plant-store.js')
 const token = 'a-token-for-the-bench'
 export const headers = { Authorization: `Bearer ${token}` }
-/** How many a store has, unless told otherwise, and how many are added at a time. */
+/** The default number of plants in a store, and the size of a batch. */
 const batchPlants = 1000
 
-// Beside the data of the service, so that it is the same disk.
+// In data/, so that the benchmark uses the same disk as the service.
 mkdirSync(join(root, 'data'), { recursive: true })
 const directory = mkdtempSync(join(root, 'data', 'bench-'))
 process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
@@ -29,11 +29,8 @@ export type Engine = 'SQLite' | 'PostgreSQL'
 /** Makes a database with some plants. Resolves to its URL. */
 export async function makeStore(engine: Engine, plants: number): Promise<string> {
   const url = engine === 'SQLite' ? pathToFileURL(newFile('plants.db')).href : await createDatabase()
-  const store = await engineOf(url).open(url, {
-    logger: pino({ level: 'error' }),
-    mode: 'write',
-    create: true,
-  })
+  const logger = pino({ level: 'error' })
+  const store = await engineOf(url).open(url, { logger, mode: 'write', create: true })
   for (let from = 0; from < plants; from += batchPlants)
     await store.log.append(Array.from({ length: batchPlants }, (_, n) => makeEntry(from + n)))
   await store.close()
@@ -44,19 +41,11 @@ const makeEntry = (n: number) => ({ item: JSON.stringify(makePlant(n)), id: unde
 
 /** A server in its standard configuration: with fsync. */
 async function createDatabase(): Promise<string> {
-  postgres ??= startPostgres()
+  postgres ??= startPostgres([])
   const server = await postgres
   const name = `bench_${files++}`
   await server.query(`CREATE DATABASE ${name}`)
   return server.url(name)
-}
-
-async function startPostgres(): Promise<PostgresServer> {
-  const [port = 0] = await findPorts(1)
-  const server = new PostgresServer({ port })
-  await server.init()
-  await server.start()
-  return server
 }
 
 /** Plant Store as `npm start` starts it. */
@@ -75,14 +64,14 @@ export function startPeer(name: string, script: string, env: NodeJS.ProcessEnv =
   return startServer(name, command, { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env })
 }
 
-/** The bare server, which answers a GET with what another server answers. */
+/** Starts the bare server, which answers every GET with the response of `model` to `path`. */
 export async function startBare(model: Server, path: string, env: NodeJS.ProcessEnv = {}): Promise<Server> {
   const file = newFile('list.json')
   writeFileSync(file, await (await fetch(model.url + path, { headers })).bytes())
   return startPeer('bare node:http', 'bare.ts', { LIST_FILE: file, ...env })
 }
 
-/** The same two operations as users of other frameworks would write them, with as many plants. */
+/** Starts the same two operations in other frameworks, with the same number of plants. */
 export function startFrameworks(): Promise<Server[]> {
   const start = (name: string, script: string) =>
     startPeer(name, script, { DATABASE_FILE: newFile('plants') })
@@ -93,7 +82,7 @@ export function startFrameworks(): Promise<Server[]> {
   ])
 }
 
-/** A CSV file with the plants of a store, and a table that `sqlite3` has made of it. */
+/** Exports a store to a CSV file, and imports that into a table with `sqlite3`. Resolves to both paths. */
 export async function makeInput(url: string): Promise<{ csv: string; table: string }> {
   const [csv, table] = [newFile('plants.csv'), newFile('table.db')]
   await runCommand(ours('export', '--no-id', csv), { DATABASE_URL: url })

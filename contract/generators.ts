@@ -1,12 +1,12 @@
-// Generators of clients and validators: what they make compiles under this project's strict settings, and a small
-// program that uses it understands real answers, emoji included.
+// Generators of clients and validators: their output compiles under this project's strict settings, and a small program
+// that uses it handles real responses, including emoji.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
 const generated = `${folder}generated/`
 
-/** `pack`: its package, where that has another name. */
+/** `pack`: the name of its package, if different. */
 type Generator = { name: string; pack?: string; makeCommand: (file: string) => [string, ...string[]] }
 
 export const openapiTypescript: Generator = {
@@ -23,7 +23,7 @@ export const heyApi: Generator = {
   ],
 }
 
-/** Generates, compiles what was generated and its consumer, and lets the consumer loose on the service. */
+/** Generates code, compiles it with its consumer, and runs the consumer against the service. */
 export function makeGeneratorCheck({ name, pack = name, makeCommand }: Generator) {
   return async ({ file, url, token }: Subject): Promise<Outcome> => {
     mkdirSync(generated, { recursive: true })

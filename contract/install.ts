@@ -1,13 +1,13 @@
-// The tools are a package of their own, so that whoever builds or tests the project does not fetch them.
+// The tools are a separate package, so that building or testing the project does not install them.
 import { readFileSync } from 'node:fs'
 import { folder, run } from './tools.ts'
 
-/** Installs what the lockfile says, unless that is what is there. Scripts of packages do not run. */
+/** Installs the versions in the lockfile, unless they are already installed. Install scripts do not run. */
 export async function installTools(): Promise<void> {
   const locked = readPackages(`${folder}package-lock.json`)
   if (isInstalled(locked)) return
   console.log('installing the tools ...')
-  // npm alone gets all of the environment: proxies and certificates of the way to the registry are set there.
+  // Only npm gets the whole environment, which has the proxies and certificates for the registry.
   const command = ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'] as const
   const { code, stderr } = await run([...command], { env: process.env })
   if (code !== 0) throw new Error(`npm ci failed in ${folder}: ${stderr}`)
@@ -15,7 +15,7 @@ export async function installTools(): Promise<void> {
 
 type Packages = Record<string, { version?: string; optional?: boolean }>
 
-/** npm leaves out optional packages of other platforms, so only what both name is compared, and what is not optional. */
+/** npm omits optional packages of other platforms, so an optional package is compared only if both list it. */
 function isInstalled(locked: Packages): boolean {
   try {
     const installed = readPackages(`${folder}node_modules/.package-lock.json`)

@@ -1,7 +1,7 @@
-// Linters of the document: Redocly, and Spectral with the rules of OWASP. What we do otherwise is in spectral.yaml.
+// Linters of the document: Redocly, and Spectral with the rules of OWASP. The exceptions are in spectral.yaml.
 import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
-/** Redocly's strictest set of recommendations, without an exception. */
+/** Redocly's strictest set of rules, without exceptions. */
 export async function checkWithRedocly({ file }: Subject): Promise<Outcome> {
   const { stdout, stderr } = await run([
     bin('redocly'),
@@ -18,7 +18,7 @@ export async function checkWithRedocly({ file }: Subject): Promise<Outcome> {
 type Problem = { ruleId: string; message: string; location: [{ pointer: string }] }
 type Finding = { code: string; message: string; path: string[] }
 
-/** Spectral with our explanations; how many findings they answer is counted by a run without them. */
+/** Runs Spectral with our exceptions, and without them to count the findings that they cover. */
 export async function checkWithSpectral({ file }: Subject): Promise<Outcome> {
   const left = await findWithSpectral(file, 'spectral.yaml')
   const all = await findWithSpectral(file, 'spectral-all.yaml')

@@ -1,6 +1,6 @@
-// npm run contract: five tools of others check the document and the running service. Each finds what the rest do not:
-// Redocly the structure of the document, Spectral what OWASP asks for, Specmatic answers to requests that it makes up from
-// the document, openapi-typescript and hey-api whether clients and validators that are generated compile and are right.
+// npm run contract: five third-party tools check the document and the running service. Redocly checks the structure of
+// the document, Spectral the rules of OWASP, Specmatic the responses to requests that it generates from the document,
+// openapi-typescript and hey-api that generated clients and validators compile and work.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -23,7 +23,7 @@ const checks: [name: string, check: Check][] = [
 const root = fileURLToPath(new URL('..', import.meta.url))
 const token = 'a-token-for-checks'
 
-/** Gives a check a service of its own, on an empty store. */
+/** Runs a check on a new service with an empty store. */
 async function runCheck(check: Check): Promise<Outcome> {
   const directory = mkdtempSync(`${tmpdir()}/plant-store-contract-`)
   const { match, child } = await startServer([process.execPath, `${root}src/cli.ts`, 'serve'], {

@@ -1,11 +1,11 @@
-// Specmatic makes requests of its own from the document, right ones and wrong ones, and judges the service's answers.
+// Specmatic generates valid and invalid requests from the document, and checks the responses of the service.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
-/** Failures that are none: what the request was said to be, how it was answered, and why that is right. */
+/** Reported failures that are correct behaviour: the request, the status of the response, and the reason. */
 const explanations: [request: RegExp, status: number, reason: string][] = [
-  [/-> 200 .*'after'/, 400, 'no store has made this cursor, and a made-up one is refused whatever its form'],
+  [/-> 200 .*'after'/, 400, 'a made-up cursor is refused, even if it has the right form'],
   [
     /POST .* -> 200 .*\bid is set/,
     409,
@@ -20,11 +20,14 @@ test:
     enable: all
 `
 
-/** Needs Java; without it the row says so. It can resolve no name but this machine's, so it calls nobody. */
+/**
+ * Needs Java; without it the table shows that the check was skipped. It can resolve only localhost, so it makes no
+ * outside calls.
+ */
 export async function checkWithSpecmatic({ file, url, token, directory }: Subject): Promise<Outcome> {
   const outcome = { tool: 'Specmatic', version: versionOf('specmatic'), cases: 0, failures: [], explained: 0 }
   const java = await run(['java', '-version']).catch(() => undefined)
-  if (java?.code !== 0) return { ...outcome, version: 'left out: there is no Java' }
+  if (java?.code !== 0) return { ...outcome, version: 'skipped: Java is not installed' }
   writeFileSync(`${directory}/specmatic.yaml`, settings)
   writeFileSync(`${directory}/hosts`, '127.0.0.1 localhost\n')
   writeFileSync(`${directory}/openapi.json`, spellOut(readFileSync(file, 'utf8')))
@@ -53,7 +56,7 @@ export async function checkWithSpecmatic({ file, url, token, directory }: Subjec
   return { ...outcome, cases: tests.length, failures, explained: failed.length - failures.length }
 }
 
-/** Specmatic takes `\\x7F` for an x, a 7 and an F when it makes up texts, so its copy has the characters themselves. */
+/** Specmatic reads `\\x7F` as an x, a 7 and an F when it generates texts, so its copy has the literal characters. */
 function spellOut(document: string): string {
   const tree = parse(document, (key, value) =>
     key === 'pattern' && typeof value === 'string'

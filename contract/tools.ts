@@ -1,4 +1,4 @@
-// The tools that this folder installs for itself, and how each is started: nothing of them is needed to build or test.
+// The tools that this folder installs, and how they are started. Building and testing need none of them.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -8,13 +8,13 @@ import { fileURLToPath } from 'node:url'
 /** This folder, as a path. */
 export const folder = fileURLToPath(new URL('.', import.meta.url))
 
-/** What every check is given: a service that runs, its token, the document in words and where it is. */
+/** The input of a check: a running service, its token, the path of the document, and a directory for files. */
 export type Subject = { url: string; token: string; file: string; directory: string }
 
-/** A check's row of the table. `failures` are lines to print; `explained` are deviations whose reason is written down. */
+/** The result of a check: a row of the table. `failures`: lines to print; `explained`: the number of known deviations. */
 export type Outcome = { tool: string; version: string; cases: number; failures: string[]; explained: number }
 
-/** None of the tools may call home, look for a newer version of itself, or colour what is read by a program. */
+/** Turns off telemetry, update checks and colours in all tools. */
 const quiet = {
   REDOCLY_TELEMETRY: 'off',
   REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',
@@ -23,10 +23,10 @@ const quiet = {
   NO_COLOR: '1',
 }
 
-/** What a tool inherits: the way to programs, a home, and no more. */
+/** The whole environment of a tool. */
 export const environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...quiet }
 
-/** A tool that takes longer than this has lost its way. */
+/** The time limit of a tool. */
 const longestMs = 180_000
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
@@ -45,11 +45,11 @@ export async function run(
   const watch = setTimeout(() => child.kill('SIGKILL'), longestMs)
   const [code] = await once(child, 'close').finally(() => clearTimeout(watch))
   if (child.signalCode)
-    throw new Error(`${program} ended by ${child.signalCode}; no command here takes so long`)
+    throw new Error(`${program} ended by ${child.signalCode}: it probably exceeded the time limit`)
   return { ...ran, code }
 }
 
-/** Starts a server and waits for the line that tells that it is ready; what that line matches is returned. */
+/** Starts a server and waits until its output matches `ready`. Resolves to the match and the process. */
 export async function startServer(
   command: [string, ...string[]],
   { ready, env = {}, cwd = folder }: { ready: RegExp; env?: NodeJS.ProcessEnv; cwd?: string },
@@ -75,7 +75,7 @@ export async function startServer(
   return { match, child }
 }
 
-/** Ends a server and waits until it is gone. */
+/** Stops a server and waits until it has exited. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const gone = once(child, 'exit')
@@ -85,14 +85,14 @@ export async function stop(child: ChildProcess): Promise<void> {
 
 const require = createRequire(import.meta.url)
 
-/** A package of this folder, as CommonJS. Its types are not known to the rest of the project, which never has it. */
+/** Loads a CommonJS package of this folder, without types: the rest of the project never installs it. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 export const load = (name: string): any => require(name)
 
 /** The path of a tool's command. */
 export const bin = (name: string) => `${folder}node_modules/.bin/${name}`
 
-/** The version of a tool that is installed. */
+/** The installed version of a tool. */
 export function versionOf(name: string): string {
   return JSON.parse(readFileSync(`${folder}node_modules/${name}/package.json`, 'utf8')).version
 }

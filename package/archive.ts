@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
-/** The platforms that there are archives for, and npm's words for each. */
+/** The platforms with an archive, and their names in npm. */
 export const platforms: Record<string, [os: string, cpu: string]> = {
   'linux-x64': ['linux', 'x64'],
   'linux-arm64': ['linux', 'arm64'],
@@ -15,7 +15,7 @@ export const platforms: Record<string, [os: string, cpu: string]> = {
   'win-x64': ['win32', 'x64'],
 }
 
-/** As `npm pack` has it. */
+/** The modification time of every entry, as in `npm pack`. */
 const time = '1985-10-26 08:15:00Z'
 const flags = '--min-semi-space-size=8 --disable-sigusr1'
 const shell = (node: string) => `#!/bin/sh
@@ -45,14 +45,14 @@ export function makeArchive(tarball: string, platform: string, directory: string
 }
 
 /**
- * Installs what an unpacked package needs: exactly the versions of its npm-shrinkwrap.json, which `npm install` of a tarball
- * disregards. npm holds each package against the checksum there.
+ * Installs what an unpacked package needs: exactly the versions of its npm-shrinkwrap.json, which `npm install` of a
+ * tarball disregards. npm verifies each package by its checksum.
  */
 export function installLocked(folder: string, ...more: string[]): void {
   const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--silent', ...more]
   const manifest = join(folder, 'package.json')
   const text = readFileSync(manifest, 'utf8')
-  // npm compares both with the lockfile, which has only what runs.
+  // npm compares these two with the lockfile, which has only runtime packages.
   const { devDependencies, workspaces, ...service } = JSON.parse(text)
   writeFileSync(manifest, JSON.stringify(service))
   execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -66,7 +66,7 @@ function installPackages(folder: string, platform: string): void {
   installLocked(folder, `--os=${os}`, `--cpu=${cpu}`)
   const packages = join(folder, 'node_modules')
   const node = readdirSync(packages).find((name) => /^node-(bin-)?(linux|darwin|win)-/.test(name))
-  // Headers and manuals are of no use here.
+  // Headers and manuals are not needed.
   for (const rest of [`${node}/include`, `${node}/share`])
     rmSync(join(packages, rest), { recursive: true, force: true })
   const launcher = platform.startsWith('win') ? 'plant-store.cmd' : 'plant-store'
@@ -74,7 +74,7 @@ function installPackages(folder: string, platform: string): void {
   writeFileSync(join(folder, launcher), line(`node_modules/${node}`), { mode: 0o755 })
 }
 
-/** Makes a tar archive of one entry of a directory, the same to the byte whenever it is made. */
+/** Makes a tar archive of one entry of a directory, byte-identical whenever it is made. */
 export function makeTar(place: string, name: string): Buffer {
   const same = ['--sort=name', `--mtime=${time}`, '--owner=0', '--group=0', '--numeric-owner']
   const args = ['--create', '--format=ustar', ...same, '--mode=u+rwX,go+rX,go-w', '-C', place, name]

@@ -24,7 +24,7 @@ function fetchNode(): string {
   return node
 }
 
-/** Uses lists and caches other than those of the machine's package manager. */
+/** Uses separate lists and caches, so that the machine's package manager is unaffected. */
 function fetchLibraries(): void {
   if (existsSync(join(sysroot, 'lib'))) return
   const state = join(directory, 'apt')
@@ -58,7 +58,7 @@ function makeEmulated(emulator: string): string {
   return script
 }
 
-/** Writes a store on arm64 and verifies it here. Returns whether it is whole. */
+/** Writes a store on arm64 and verifies it here. Returns whether it is intact. */
 function readElsewhere(node: string): boolean {
   const path = join(directory, 'plants.db')
   for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true })

@@ -47,7 +47,7 @@ function findNeeds(packages: Lockfile['packages'], path: string): string[] {
   return [...found, ...needed.map((name) => findPackage(packages, path, name) ?? fail(path, name))]
 }
 
-/** Where Node finds a package from there: the nearest `node_modules` that has it. */
+/** Resolves a package as Node does: in the nearest `node_modules` that has it. */
 function findPackage(packages: Lockfile['packages'], from: string, name: string): string | undefined {
   for (let folder = from; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const path = `${folder}/node_modules/${name}`.replace(/^\//, '')

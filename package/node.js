@@ -1,6 +1,6 @@
-// Runs a file, or the program of a package such as `tap`, on the Node of the lockfile: npm 10 makes no link to it that
-// scripts find.
-/* c8 ignore start: the Node that starts it may be one that cannot count its coverage */
+// Runs a file, or the program of a package such as `tap`, on the Node of the lockfile: npm 10 does not link it into the
+// PATH of scripts.
+/* c8 ignore start: the Node that starts this may not support coverage */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -15,7 +15,7 @@ function locate(program) {
 const [program, ...args] = process.argv.slice(2)
 const runtime = findRuntime(true)
 if (runtime) {
-  // So that `node` is the same one in whatever the program starts.
+  // So that processes started by the program find the same `node`.
   process.env.PATH = [dirname(runtime), process.env.PATH].join(delimiter)
   process.env.NODE_COMPILE_CACHE ??= resolve('.tap/compiled')
   await launch(runtime, [], [locate(program), ...args])

@@ -1,5 +1,5 @@
-// npm run release:check: everything that takes too long for each change, one after the other, and one table. Weekly, and before
-// a release. Arguments are the names of single rows. The output of each row is kept in .tap/release.
+// npm run release:check: all checks that are too slow for every change, in sequence, with a table of the results.
+// Weekly, and before a release. Arguments select rows by name. The output of each row is kept in .tap/release.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream, globSync, mkdirSync, readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { basename } from 'node:path'
 
 const directory = '.tap/release'
 const node = 'package/node.js'
-/** Ends each test file, full time-outs and sizes. */
+/** Runs tests with a time-out per file, and with full time-outs and sizes. */
 const tap = [node, 'tap', '--jobs=1', '--timeout=1800', '--reporter=tap', '--test-env=TEST_LIMITS=full']
 
 /** Test files that are shorter in `npm test`. */

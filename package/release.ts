@@ -1,5 +1,5 @@
-// npm run release: makes what a release consists of, in release/ or in the directory that is given. `--archives linux-x64`
-// makes the archive of that platform alone, `--archives none` no archive.
+// npm run release: makes the files of a release in release/, or in a given directory. `--archives linux-x64` makes the
+// archive of that platform only, `--archives none` none.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -27,7 +27,7 @@ const directory = resolve(positionals[0] ?? join(root, 'release'))
 const { version } = JSON.parse(read('package.json'))
 const artefact = (ending: string) => join(directory, `plant-store-${version}${ending}`)
 
-/** What a request passes through; the documents and the other commands are not measured by the README's figures. */
+/** The code that serves requests. The figures in the README do not measure documents and other commands. */
 const requestPath = ['schemas', 'src', ...['cli', 'commands', 'plugins/docs'].map((room) => `:!src/${room}`)]
 
 requireCleanTree()
@@ -47,7 +47,7 @@ const sums = readdirSync(directory).map((name) => `${hash(join(directory, name))
 writeFileSync(join(directory, 'SHA256SUMS'), sums.join(''))
 console.log(sums.join('').trimEnd())
 
-/** Nobody could make the same again from changes that are not committed, nor without the history. */
+/** A release from uncommitted changes or without the history could not be reproduced. */
 function requireCleanTree(): void {
   const commit = describeCommit() ?? refuse('this is no clone with its history; make the release in one')
   if (commit.endsWith('-dirty'))
@@ -75,7 +75,7 @@ function requireFigures(): void {
   refuse(`the figures are of ${commit}, ${reason}; run npm run bench on a quiet machine`)
 }
 
-/** In the OCI's own format, which knows no health check. */
+/** In the OCI format, which has no health checks. */
 function makeImage(): void {
   if (spawnSync('buildah', ['--version']).status !== 0) {
     console.error('SKIP the image: buildah is not installed (Debian: buildah)')

@@ -34,7 +34,7 @@ function describe(one: RuntimePackage) {
     ...(locked.optional && { scope: 'optional' }),
     purl: purl(one),
     ...(/^node-(bin-)?(linux|darwin|win)-/.test(name) && {
-      // Under this name the faults of Node are published, not under that of the npm package.
+      // Vulnerabilities of Node are published under this name, not under that of the npm package.
       cpe: `cpe:2.3:a:nodejs:node.js:${locked.version}:*:*:*:*:*:*:*`,
     }),
     ...(locked.license && { licenses: [{ expression: locked.license }] }),

@@ -1,5 +1,6 @@
-// What `npm pack` adds for the time of packing: npm-shrinkwrap.json, the runtime part of the lockfile. `npm ci` in
-// the unpacked package installs exactly these versions. It must not stay in a clone, where npm would take it for the lockfile.
+// Writes npm-shrinkwrap.json, the runtime part of the lockfile, for `npm pack`, or removes it afterwards. `npm ci` in
+// the unpacked package installs exactly these versions. It must not stay in a clone, where npm would take it for the
+// lockfile.
 import { rmSync, writeFileSync } from 'node:fs'
 import { findRuntimePackages, readLockfile } from './lockfile.ts'
 

@@ -19,9 +19,7 @@ function answerGet(response: ServerResponse): void {
 function answerPost(request: IncomingMessage, response: ServerResponse): void {
   let text = ''
   request.setEncoding('utf8')
-  request.on('data', (chunk: string) => {
-    text += chunk
-  })
+  request.on('data', (chunk: string) => (text += chunk))
   request.on('end', () => {
     const { name, tag } = JSON.parse(text)
     const body = Buffer.from(JSON.stringify({ name, tag }))

@@ -1,5 +1,5 @@
-// The two operations as an Express user would write them.
-// In JavaScript, since express comes without types; so does json-server.
+// The two operations as an Express user would write them. In JavaScript, since express and json-server come without
+// types.
 import express from 'express'
 import { announce, host, openDatabase, port, setting } from './peer.ts'
 

@@ -1,7 +1,7 @@
 // The two operations as a Fastify user would write them.
 import bearerAuth from '@fastify/bearer-auth'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import fastify from 'fastify'
 import { announce, host, openDatabase, port, setting } from './peer.ts'
 
@@ -16,11 +16,8 @@ app.post('/plants', { schema: { body: Plant, response: { 200: Plant } } }, async
 })
 
 const querystring = Type.Object({ limit: Type.Integer({ default: -1 }) })
-app.get(
-  '/plants',
-  { schema: { querystring, response: { 200: Type.Array(Plant) } } },
-  async ({ query }) => select.all(query.limit) as { name: string; tag: string }[],
-)
+const schema = { querystring, response: { 200: Type.Array(Plant) } }
+app.get('/plants', { schema }, async ({ query }) => select.all(query.limit) as Static<typeof Plant>[])
 
 await app.listen({ host, port })
 announce(app.server)

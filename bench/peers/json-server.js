@@ -1,5 +1,5 @@
-// json-server as its documentation shows it, with the same bearer check, parameter and status. It keeps its plants in one
-// JSON file, in its own way: without fsync.
+// json-server as its documentation shows it, with the same bearer check, parameter and status. It stores plants in one
+// JSON file, without fsync.
 import { writeFileSync } from 'node:fs'
 import jsonServer from 'json-server'
 import { announce, host, plants, port, setting } from './peer.ts'

@@ -1,4 +1,4 @@
-// How a peer is started: its settings come from the environment, and it says when it is ready.
+// Shared by the peers: settings from the environment, the announcement of the URL, and a store.
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
@@ -7,17 +7,17 @@ import { makePlant } from '../generate.ts'
 export const host = '127.0.0.1'
 export const port = Number(process.env.PORT ?? 0)
 
-/** What a store holds at first. */
+/** The initial plants of a store. */
 export const plants = Array.from({ length: 1000 }, (_, n) => makePlant(n))
 
-/** A setting that a peer cannot do without. Throws when it is absent. */
+/** Reads a required setting. Throws if it is missing. */
 export function setting(name: string): string {
   const value = process.env[name]
   if (!value) throw new Error(`${name} is not set`)
   return value
 }
 
-/** Says where a listening server can be reached. */
+/** Prints the URL of a listening server. */
 export function announce(server: { address(): ReturnType<Server['address']> }): void {
   console.log(`listening on http://${host}:${(server.address() as AddressInfo).port}`)
 }
@@ -29,8 +29,5 @@ export function openDatabase(path: string): { insert: StatementSync; select: Sta
   db.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT NOT NULL)')
   const insert = db.prepare('INSERT INTO plants (name, tag) VALUES (?, ?)')
   for (const { name, tag } of plants) insert.run(name, tag)
-  return {
-    insert,
-    select: db.prepare('SELECT name, tag FROM plants ORDER BY id LIMIT ?'),
-  }
+  return { insert, select: db.prepare('SELECT name, tag FROM plants ORDER BY id LIMIT ?') }
 }

@@ -1,4 +1,4 @@
-// The least that a start can be. In plain JavaScript: loading what strips types takes longer than all the rest.
+// The baseline for starts. In plain JavaScript, because loading the type stripper takes longer than everything else.
 import { createServer } from 'node:http'
 
 const host = '127.0.0.1'

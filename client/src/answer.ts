@@ -1,17 +1,20 @@
-// What an answer says: data, or a problem.
+// Reads a response of the service: data, or a problem.
 import type { Problem } from './errors.ts'
 
-/** An answer with its body read: `problem` when it is no success; neither when nothing has changed (304). */
+/**
+ * A response with its parsed body: `data` of a success, `problem` of a failure, or neither if nothing has changed
+ * (304).
+ */
 export type Answer<T> = { headers: Headers; data?: T; problem?: Problem }
 
-/** `isWanted` knows a success of the service; `hear` is called for each part of its body; `isKept`: 304 is a success, too. */
+/** `isWanted`: recognizes the body of a success; `hear`: called for each chunk of it; `isKept`: 304 is a success, too. */
 export type Reading<T> = {
   isWanted: (body: unknown) => body is T
   hear: () => void
   isKept?: boolean
 }
 
-/** Reads a body. Throws when the answer is a success, but broken off or not from the service. */
+/** Reads a body. Throws if a success is truncated or not from the service. */
 export async function readAnswer<T>(
   response: Response,
   { isWanted, hear, isKept }: Reading<T>,
@@ -27,7 +30,7 @@ export async function readAnswer<T>(
   return { headers, problem: { ...describe(response), ...(isProblem(body) && body), status } }
 }
 
-/** Calls `hear` for the answer, and for each part of its body where parts can be seen. */
+/** Calls `hear` for the response, and for each chunk of its body if it is a stream. */
 function listen(response: Response, hear: () => void): Pick<Response, 'json'> {
   hear()
   const transform = (part: Uint8Array, passed: TransformStreamDefaultController<Uint8Array>) => {
@@ -39,29 +42,29 @@ function listen(response: Response, hear: () => void): Pick<Response, 'json'> {
     : response
 }
 
-/** Others have problems too, with `errors` of other forms. */
+/** Other servers also send problems, with `errors` of other forms. */
 function isProblem(body: unknown): body is Problem {
   const { type, errors = [] } = (body ?? {}) as Partial<Problem>
   return typeof type === 'string' && Array.isArray(errors) && errors.every((fault) => fault?.detail)
 }
 
 /**
- * Describes an answer that is not from the service, such as a proxy's error page or a redirect: only its status is
- * known.
+ * Describes a response that is not from the service, such as a proxy's error page or a redirect, of which only the
+ * status is known.
  */
 function describe({ statusText }: Response) {
   const detail = 'The response is not from the Plant Store: check baseUrl and any proxy in between.'
   return { type: 'about:blank', title: statusText, detail }
 }
 
-/** How long to wait at least: seconds, or until a date (RFC 9110, 10.2.3). 0 when nothing is said. */
+/** The minimum wait in ms, from Retry-After in seconds or as a date (RFC 9110, section 10.2.3); 0 without the header. */
 export function readRetryAfter(headers: Headers): number {
   const text = headers.get('retry-after') ?? ''
   const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
   return Math.max(0, ms) || 0
 }
 
-/** Where the next page starts: `after` of the link to it (RFC 8288). Undefined on the last page. */
+/** The start of the next page: `after` in the Link header (RFC 8288). Undefined on the last page. */
 export function readNext(headers: Headers): string | undefined {
   const [, after] = /[?&]after=([^&>]+)[^>]*>; *rel="next"/.exec(headers.get('link') ?? '') ?? []
   return after && decodeURIComponent(after)

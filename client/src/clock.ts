@@ -1,9 +1,9 @@
-// Signals that end when their time is up.
+// Abort signals with a time limit.
 
-/** What timers can count to: with more they end at once. */
+/** The longest delay of a timer; a longer one fires at once. */
 export const longestMs = 2 ** 31 - 1
 
-/** `start` gives the signal so much time from now, `stop` as much as it needs; `end` lets go of the parent. */
+/** `start` sets the time limit, from now; `stop` removes it; `end` also detaches the signal from its parent. */
 export type Clock = {
   signal: AbortSignal
   start: (ms: number) => void
@@ -11,7 +11,7 @@ export type Clock = {
   end: () => void
 }
 
-/** Makes a signal that is aborted with its parent, or when its time is up. */
+/** Makes a signal that is aborted with its parent, or at its time limit. */
 export function makeClock(parent: AbortSignal | undefined): Clock {
   const controller = new AbortController()
   const abort = () => controller.abort(parent?.reason)

@@ -1,12 +1,12 @@
-// What can go wrong: the service says no, or there is no answer that can be used.
+// Errors of the client: the service refused a request, or gave no usable response.
 import type { components } from './contract.ts'
 
-/** Problem details as the service sends them (RFC 9457). New members may come; disregard what you do not know. */
+/** Problem details as the service sends them (RFC 9457). New members may be added; ignore unknown ones. */
 export type Problem = components['schemas']['Problem']
 /** One fault of an invalid request: what is wrong, and where. */
 export type Fault = components['schemas']['Fault']
 
-/** The last segment of a problem's `type`; `about:blank` when the status says it all. New kinds may come. */
+/** The last segment of a problem's `type`; `about:blank` if the status alone describes it. New kinds may be added. */
 export type ProblemKind =
   | 'about:blank'
   | 'invalid-request'
@@ -18,17 +18,17 @@ export type ProblemKind =
   | 'overloaded'
   | (string & {})
 
-/** A request that failed for good: each class says why in its own way. */
+/** A request that failed and is not retried; the subclasses tell why. */
 export abstract class PlantStoreFailure extends Error {
   /**
-   * After a failed `add`: whether the plant may be in the store all the same, because an attempt ended without a clear
-   * answer. Then add it again with the same `id`, or look at the end of the list. False means: it was not added.
+   * After a failed `add`: true if the plant may have been added anyway, because the outcome of an attempt is unknown.
+   * In that case add it again with the same `id`, or check the end of the list. False: it was not added.
    */
   mayBeAdded = false
-  /** The headers of the last answer, if there was one. */
+  /** The headers of the last response, if any. */
   headers: Headers | undefined
 
-  /** How the service's log names the request; a browser shows it only when the service allows it. */
+  /** The id of the request in the log of the service. In a browser it is undefined unless the service exposes it. */
   get requestId(): string | undefined {
     return this.headers?.get('x-request-id') ?? undefined
   }
@@ -48,13 +48,15 @@ export class PlantStoreError extends PlantStoreFailure {
     this.problem = problem
   }
 
-  /** Which kind of problem it is, for a `switch`: the end of `problem.type`. */
+  /** The kind of problem, for a `switch`: the last segment of `problem.type`. */
   get kind(): ProblemKind {
     return this.problem.type.split('/').pop() as string
   }
 }
 
-/** No usable answer came in time: no connection, one that broke, or an answer that was cut off. `cause` says more. */
+/**
+ * No usable response arrived in time: the connection failed or broke, or the response was cut off. `cause` has details.
+ */
 export class PlantStoreUnreachable extends PlantStoreFailure {
   /** Made by `PlantStore`; make one yourself to test your own error handling. */
   constructor(cause: unknown, { url = 'its URL', attempts = 1 } = {}) {
@@ -64,7 +66,7 @@ export class PlantStoreUnreachable extends PlantStoreFailure {
   }
 }
 
-/** The errors of fetch say little: their cause says more. */
+/** The details of an error of fetch are in its cause. */
 function explain(error: unknown): string {
   const { message, cause, code } = error as { message?: string; cause?: unknown; code?: unknown }
   return cause ? explain(cause) : message || String(code)

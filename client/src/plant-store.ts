@@ -10,19 +10,19 @@ export type NewPlant = components['schemas']['NewPlant']
 export type Plant = components['schemas']['Plant']
 type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>
 
-/** What a `PlantStore` needs to know. */
+/** Options of a `PlantStore`. */
 export type PlantStoreOptions = {
-  /** Where the API is, for instance `https://plants.example.org/store/v1`. */
+  /** The URL of the API, for instance `https://plants.example.org/store/v1`. */
   baseUrl: string | undefined
   /** An access token of the service. It is sent with each request, and never appears in the message of an error. */
   token: string | undefined
   /** Sends the requests; the global `fetch` by default. */
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
-  /** How requests are repeated. */
+  /** How requests are retried. */
   retry?: RetryOptions | undefined
 }
 
-/** What any call takes. */
+/** Options of every call. */
 export type CallOptions = {
   /** Ends the call when it is aborted; the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined
@@ -30,19 +30,19 @@ export type CallOptions = {
   retry?: RetryOptions | undefined
 }
 
-/** Which part of all plants is wanted. */
+/** Options of `all`. */
 export type AllOptions = CallOptions & {
-  /** How many plants one request asks for; 1000 by default. */
+  /** The number of plants per request; 1000 by default. */
   pageSize?: number | undefined
   /** Where to continue: `after` of an earlier `all`. */
   after?: string | undefined
 }
 
-/** Which part of the list is wanted. */
+/** Options of `list`. */
 export type ListOptions = CallOptions & {
-  /** The maximum number of plants; without it, the whole list in one answer. */
+  /** The maximum number of plants; without it, the whole list in one response. */
   limit?: number | undefined
-  /** Where the page starts: `next` of the page before. */
+  /** Where the page starts: `next` of the previous page. */
   after?: string | undefined
   /**
    * The `etag` of a list that you have already. If the list has not changed, the result is `notModified`, without
@@ -57,35 +57,38 @@ export type PlantPage = {
   plants: Plant[]
   /** Where the next page starts: pass it as `after`. Absent on the last page. */
   next?: string
-  /** Names this list: as long as it stays the same, so does the list. A browser shows it only when the service allows it. */
+  /**
+   * Identifies this list: if the ETag is unchanged, so is the list. In a browser it is missing unless the service
+   * exposes it.
+   */
   etag?: string
-  /** The list is the one that `ifNoneMatch` names. */
+  /** True if the list still has the ETag in `ifNoneMatch`. */
   notModified?: true
 }
 
 /** The plants of a list, one by one. */
 export type Plants = AsyncGenerator<Plant, void, undefined> & {
-  /** Marks the position after the last plant that was taken. Pass it to `all` later to get only newer plants. */
+  /** The position after the last plant that was read. Pass it to `all` later to get only newer plants. */
   readonly after: string
 }
 
-/** A Plant Store, seen through its API. */
+/** A client of one Plant Store. */
 export class PlantStore {
   readonly #url: string
   readonly #token: string
   readonly #fetch: NonNullable<PlantStoreOptions['fetch']>
   readonly #retry: RetryOptions | undefined
 
-  /** Sends nothing yet. Throws a TypeError when `baseUrl` or `token` cannot be used. */
+  /** Sends no request. Throws a TypeError if `baseUrl` or `token` is invalid. */
   constructor({
     baseUrl,
     token,
     fetch = (url, init) => globalThis.fetch(url, init),
     retry,
   }: PlantStoreOptions) {
-    // What a header cannot carry would be repeated in an error message of fetch.
+    // fetch would repeat an invalid header, and so the token, in its error message.
     if (!/^[!-~]+$/.test(token ?? '')) throw new TypeError('token must be visible ASCII characters')
-    // It may hold a password by mistake: it is not repeated.
+    // The message does not repeat `baseUrl`, which may contain a password by mistake.
     if (typeof baseUrl !== 'string' || !/^(https?:\/)?\/[^?#@]*$/i.test(baseUrl))
       throw new TypeError(
         'baseUrl must be the http or https URL of the API, without a password, query or fragment',
@@ -99,8 +102,9 @@ export class PlantStore {
 
   /**
    * Adds a plant, exactly once, and resolves when it is on stable storage. A plant without an `id` gets a random one of
-   * 53 bits, so that an attempt whose outcome is unknown can be repeated. Throws PlantStoreError or PlantStoreUnreachable;
-   * their `mayBeAdded` says whether the plant may be there all the same. After an abort it may, too.
+   * 53 bits, so that an attempt whose outcome is unknown can be repeated. Throws PlantStoreError or
+   * PlantStoreUnreachable; their `mayBeAdded` tells whether the plant may have been added anyway. It may also have been
+   * added after an abort.
    */
   async add(plant: NewPlant, options: CallOptions = {}): Promise<Plant> {
     try {
@@ -108,7 +112,7 @@ export class PlantStore {
     } catch (error) {
       const isConflict = error instanceof PlantStoreError && error.kind === 'id-conflict'
       if (!isConflict || plant.id !== undefined) throw error
-      // The random id was taken by another plant, so this one is not there.
+      // The random id belongs to another plant, so this one was not added.
       return this.#add({ ...plant, id: makeId() }, options)
     }
   }
@@ -134,8 +138,8 @@ export class PlantStore {
 
   /**
    * All plants, a page at a time: `for await (const plant of store.all())`. `pageSize`: plants in one request, 1000 by
-   * default. Plants that are added meanwhile come at the end. `after`: that of an earlier `all`; only what was added
-   * since comes then. Throws as `list` does.
+   * default. Plants that are added meanwhile come last. `after`: `after` of an earlier call, to read only the plants
+   * added since. Throws as `list` does.
    */
   all({ pageSize = 1000, after = '0.', ...options }: AllOptions = {}): Plants {
     const [, seen, cursor] = /^(\d+)\.(.*)$/.exec(after) ?? []
@@ -146,7 +150,7 @@ export class PlantStore {
     }) as Plants
   }
 
-  /** `place`: the page that is being read, and how many of its plants have been taken. */
+  /** `place`: the current page, and how many of its plants have been read. */
   async *#turnPages(
     place: { cursor: string | undefined; seen: number },
     pageSize: number,
@@ -187,14 +191,14 @@ export class PlantStore {
         authorization: `Bearer ${this.#token}`,
         ...(init.body && { 'content-type': 'application/json' }),
       },
-      // A redirected POST becomes a GET, whose answer would pass for that of an addition.
+      // fetch turns a redirected POST into a GET, whose response could be mistaken for that of an addition.
       redirect: 'manual',
     })
     return readAnswer(response, reading)
   }
 }
 
-/** The answer must have everything that was sent, except the id. */
+/** The response must have every member that was sent, except the id. */
 function isSame(added: Plant | null, plant: NewPlant): boolean {
   const isBack = ([field, value]: [string, unknown]) =>
     field === 'id' || added?.[field as keyof Plant] === value
@@ -208,7 +212,7 @@ function toQuery(query: { [Name in keyof ListQuery]: ListQuery[Name] | undefined
     : ''
 }
 
-/** A random `id` for a plant: 53 bits, so that two are hardly ever the same. */
+/** A random `id` for a plant: 53 bits, so that a collision is very unlikely. */
 export function makeId(): number {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2))
   return (high >>> 11) * 2 ** 32 + low

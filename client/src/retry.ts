@@ -1,34 +1,34 @@
-// Repeats a request that is safe to repeat, until it is answered, refused, given up or aborted.
+// Retries a request that is safe to repeat, until it is answered, refused, aborted or out of attempts or time.
 import { type Answer, readRetryAfter } from './answer.ts'
 import { longestMs, makeClock } from './clock.ts'
 import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable, type Problem } from './errors.ts'
 
-/** How requests are repeated. Every setting is optional. */
+/** How requests are retried. Every option has a default. */
 export type RetryOptions = {
-  /** How often a request is sent at most; 1 turns retries off. 5 by default. */
+  /** The maximum number of attempts; 1 turns retries off. 5 by default. */
   attempts?: number | undefined
-  /** How long a call may take until it is answered, with all attempts and pauses. 30,000 ms by default. */
+  /** The time limit of a call until its response begins, with all attempts and pauses. 30,000 ms by default. */
   totalMs?: number | undefined
-  /** How long an attempt may be silent, before its answer or in the middle of a list. 10,000 ms by default. */
+  /** The longest silence of an attempt, before its response or in the middle of a list. 10,000 ms by default. */
   silenceMs?: number | undefined
   /** The longest pause before the second attempt; it doubles with each further attempt. 200 ms by default. */
   baseMs?: number | undefined
-  /** The longest pause of all, unless `Retry-After` asks for more. 5,000 ms by default. */
+  /** The longest pause, unless `Retry-After` asks for more. 5,000 ms by default. */
   maxMs?: number | undefined
-  /** Is told of each attempt that failed and is followed by another: why, its number, and how long the pause is. */
+  /** Called before each retry with the error and number of the failed attempt, and the pause before the next one. */
   onRetry?: ((failure: PlantStoreFailure, attempt: number, pauseMs: number) => void) | undefined
 }
 
-/** Sends a request once. `heard` is called for each part of a list: it takes as long as it needs, unless it is silent. */
+/** Sends a request once. `heard` is called for each chunk of a list, which may take any time without a long silence. */
 export type Send<T> = (signal: AbortSignal, heard: () => void) => Promise<Answer<T>>
 type Success<T> = { headers: Headers; data?: T }
 
 /**
- * Statuses after which a request is sent again: too many requests, and failures of the service or of a proxy in front
- * of it.
+ * Statuses after which a request is retried: too many requests, and failures of the service or of a proxy in front of
+ * it.
  */
 const passing = [429, 500, 502, 503, 504]
-/** Problems of the server that leave no doubt: nothing was added. */
+/** The 5xx problems after which certainly nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']
 
 /** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
@@ -53,7 +53,7 @@ export async function retry<T>(
   }
   return repeat(attempt, { ...options, url, endMs, limit: total.signal })
     .catch((error) => {
-      // Whatever an abort by the caller leads to, the caller is told its own reason.
+      // After an abort by the caller, reject with the caller's reason, whatever error the abort caused.
       signal?.throwIfAborted()
       throw error
     })
@@ -80,7 +80,7 @@ async function repeat<T>(
     mayBeAdded = (mayBeAdded || leavesDoubt(failure)) && !isElsewhere(failure)
     failure.mayBeAdded = mayBeAdded
     const waitMs = answer.headers ? readRetryAfter(answer.headers) : 0
-    // Full jitter: clients that failed together do not come back together.
+    // Full jitter, so that clients that failed together do not retry together.
     const pauseMs = waitMs + Math.random() * Math.min(maxMs, baseMs * 2 ** (sent - 1))
     const isLast = sent >= attempts || limit.aborted || performance.now() + pauseMs > endMs
     if (isLast || !isPassing(failure)) throw failure
@@ -99,12 +99,12 @@ function leavesDoubt(failure: PlantStoreFailure): boolean {
   return failure.problem.status >= 500 && !certain.includes(failure.kind)
 }
 
-/** The id names another plant, so no attempt has added this one. */
+/** The id belongs to another plant, so no attempt has added this one. */
 function isElsewhere(failure: PlantStoreFailure): boolean {
   return failure instanceof PlantStoreError && failure.kind === 'id-conflict'
 }
 
-/** Resolves after so many milliseconds, or when the limit is reached. */
+/** Resolves after `ms`, or when `limit` is aborted. */
 function pause(ms: number, limit: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

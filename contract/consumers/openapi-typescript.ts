@@ -1,4 +1,4 @@
-// A client by openapi-typescript and openapi-fetch: its types are those of the answers, problems too.
+// A client by openapi-typescript and openapi-fetch: its types match the responses, including problems.
 import createClient from 'openapi-fetch'
 import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import type { components, paths } from '../generated/openapi-typescript.ts'

@@ -1,4 +1,4 @@
-// How a consumer tells the check that started it what it saw: one line of JSON on stdout.
+// How a consumer reports to the check that started it: one line of JSON on stdout.
 import { deepStrictEqual } from 'node:assert'
 
 const [url = '', token = ''] = process.argv.slice(2)
@@ -6,10 +6,10 @@ const failures: string[] = []
 let cases = 0
 let explained = 0
 
-/** The service to ask, and what it takes as a token. */
+/** The URL of the service, and a valid token. */
 export const service = { url, token }
 
-/** Compares what came with what should have come. */
+/** Compares an actual value with the expected one. */
 export function expect(what: string, actual: unknown, expected: unknown): void {
   cases += 1
   try {
@@ -21,11 +21,11 @@ export function expect(what: string, actual: unknown, expected: unknown): void {
   }
 }
 
-/** Counts a deviation whose reason is written down. */
+/** Counts a known deviation. */
 export function explain(): void {
   cases += 1
   explained += 1
 }
 
-/** Ends the tale. */
+/** Prints the report. */
 export const tell = () => console.log(JSON.stringify({ cases, failures, explained }))

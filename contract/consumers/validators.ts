@@ -1,10 +1,10 @@
-// What generated validators have to say of texts and of the service's answers.
+// Checks generated validators with texts and with responses of the service.
 import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import { expect, explain, service, tell } from './telling.ts'
 
 type IsValid = (value: unknown) => boolean
 
-/** `body`: of an addition; `plant`, `list`: as they are returned. */
+/** Validators of the body of an addition, of a returned plant and of a list. */
 export type Validators = { body: IsValid; plant: IsValid; list: IsValid }
 
 const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' }
@@ -12,7 +12,7 @@ const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'app
 /** Libraries count UTF-16 units, so they refuse more than 127 characters beyond the first plane; the guide says so. */
 const isTooLong = (name: string) => name.length > 255
 
-/** Holds each kind of validators against what the service accepts, refuses and answers, and tells what was seen. */
+/** Compares the validators with what the service accepts, refuses and returns, and prints the report. */
 export async function checkValidators(kinds: Record<string, Validators>): Promise<void> {
   const answers: unknown[] = []
   for (const [, name] of acceptedNames) {

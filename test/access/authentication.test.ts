@@ -139,7 +139,7 @@ test('401 and 403 are sent before the body is read', async (t) => {
       [reader, 403],
     ] as const) {
       const { send, answer } = open(t, port)
-      // The body is never sent, and an answer that asked for it would come first.
+      // The body is never sent; an interim response that asks for it would arrive first.
       send(compose(`Bearer ${text}`, '', { 'Content-Length': '10000', ...more }))
       t.ok((await answer()).startsWith(`HTTP/1.1 ${status} `))
     }

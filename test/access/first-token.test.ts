@@ -25,7 +25,7 @@ test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed
   const token = readFileSync(path, 'utf8')
   t.match(token, /^plant_00000000_\w{39}\n$/)
   t.ok(readTokenId(token.trim()))
-  t.notMatch(stdout + stderr, /plant_0/, 'it is not printed')
+  t.notMatch(stdout + stderr, /plant_0/, 'the token is not printed')
   if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
   t.ok(stdout.startsWith(`store: ${join(realpathSync(directory), 'data', 'plants.db')} (created)\n`), stdout)
   t.ok(stdout.includes(`written to ${path}, which only you can read.`))
@@ -49,7 +49,7 @@ for (const engine of engines)
     t.notOk(existsSync(file), 'a store that had tokens gets no new first token')
   })
 
-test('a file that exists, or cannot be written, is reported in one line, and no token is created', async (t) => {
+test('reports an existing or unwritable file in one line, and creates no token', async (t) => {
   const directory = createDirectory(t)
   const FIRST_TOKEN_FILE = join(directory, 'token')
   writeFileSync(FIRST_TOKEN_FILE, 'precious')
@@ -72,7 +72,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   t.same(await store.tokens.all(), [])
 })
 
-test('of two concurrent starts one creates the token, and the other leaves no file', async (t) => {
+test('of two concurrent starts, one creates the token and the other leaves no file', async (t) => {
   const store = await open(t, await sqlite.createDatabase(t))
   const directory = createDirectory(t)
   const start = (name: string) =>

@@ -12,7 +12,7 @@ import { startService } from '../support/service.ts'
 import { silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
-import { audience, startAccepting, startIssuer } from './issuer.ts'
+import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
 import { callers } from './start.ts'
 
 const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
@@ -24,7 +24,7 @@ const after = (reply: (socket: Socket) => void) => (socket: Socket) =>
   void socket.once('data', () => reply(socket))
 const answer = (text: string) => after((socket) => void socket.end(text.replaceAll('\n', '\r\n')))
 
-/** What the server at the address of an issuer may do. */
+/** Behaviours of the server at the URL of an issuer. */
 const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void][] = [
   ['never answers', /did not send its keys within 4 s$/, () => {}],
   [
@@ -80,7 +80,7 @@ function collect() {
   return { lines, logger: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }) }
 }
 
-test('whatever the issuer does, its tokens get 503, and one line of the log says why', async (t) => {
+test('refuses tokens with 503 whatever a failing issuer does, and logs the reason once', async (t) => {
   const fail = async ([title, reason, serve]: (typeof failures)[number]) => {
     const { lines, logger } = collect()
     const OIDC_ISSUER = `http://127.0.0.1:${await listen(t, createServer(serve))}`
@@ -103,7 +103,7 @@ test('a port without a listener and an unknown name are reported in words', asyn
   }
 })
 
-test('a failure is described in words, whatever value was thrown', (t) => {
+test('describes a failure in words, whatever value was thrown', async (t) => {
   const aborted = new DOMException('Request was cancelled.')
   t.type(aborted.code, 'number')
   for (const [error, words] of [
@@ -116,7 +116,6 @@ test('a failure is described in words, whatever value was thrown', (t) => {
     [new Error('x'.repeat(1000)), 'x'.repeat(500)],
   ] as const)
     t.equal(describeFailure(error), words)
-  t.end()
 })
 
 test('a proxy that refuses or breaks a connection does not crash the service', async (t) => {
@@ -187,7 +186,7 @@ test('weak, malformed and symmetric keys, and keys for encryption, verify nothin
   }
 })
 
-test('tokens with unknown keys do not get a valid token refused after the keys are rotated', async (t) => {
+test('accepts a valid token after a key rotation despite tokens with unknown keys', async (t) => {
   const issuer = await startIssuer(t)
   const [one, two] = [await issuer.makeSigner('one'), await issuer.makeSigner('two')]
   issuer.publish(one.jwk)
@@ -239,7 +238,7 @@ test('while the issuer hangs, tokens with a known key are accepted, and the othe
   await until(async () => (await list(await two.sign({ jti: 'later' }))).status === 200)
 })
 
-test('over 250 tokens that wait for keys get 503 overloaded, and answered ones no longer count', async (t) => {
+test('refuses a token with 503 overloaded if 250 others wait for keys, and does not count answered ones', async (t) => {
   const issuer = await startIssuer(t)
   issuer.answer(() => {})
   const keys = keysOf(issuer.env, { limitMs: 200, pauseMs: 1 })
@@ -252,9 +251,7 @@ test('over 250 tokens that wait for keys get 503 overloaded, and answered ones n
 })
 
 test('keys are used for 24 hours after they were last loaded', async (t) => {
-  const issuer = await startIssuer(t)
-  const { jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+  const { issuer } = await startSigning(t)
   const { lines, logger } = collect()
   const [freshMs, staleMs] = [300_000, 86_400_000]
   let nowMs = 0
@@ -262,14 +259,14 @@ test('keys are used for 24 hours after they were last loaded', async (t) => {
   const find = () => keys.find({ alg: 'ES256', kid: 'one' }, '')
   const found = async () => typeof (await find()) === 'object'
   t.ok(await found())
-  t.equal(keys.retryMs(), 5000, 'an unknown key does not load them again at once')
+  t.equal(keys.retryMs(), 5000, 'an unknown key does not reload the keys at once')
   nowMs = freshMs - 1
   t.ok(await found())
   t.equal(issuer.fetches, 2)
   nowMs = freshMs + 1
   t.ok(await found(), 'at once')
   await keys.load()
-  t.equal(issuer.fetches, 4, 'and loaded again in the background')
+  t.equal(issuer.fetches, 4, 'keys are reloaded in the background')
   issuer.answer(fail)
   nowMs = freshMs + staleMs - 1
   t.ok(await found())
@@ -282,7 +279,7 @@ test('keys are used for 24 hours after they were last loaded', async (t) => {
   t.match(lines, [{ msg: /cannot be loaded/ }, { msg: /loaded again/ }])
 })
 
-test('a failing issuer is asked at most twice in two pauses, then again', async (t) => {
+test('asks a failing issuer at most twice in two pauses, then again', async (t) => {
   const issuer = await startIssuer(t)
   issuer.answer(fail)
   let nowMs = 0

@@ -71,15 +71,21 @@ export async function startIssuer(t: Test, path = '/realm') {
   }
 }
 
-/** A load may take long on a busy machine; tests wait for short pauses. */
+/** Starts an issuer with one published key, and the function that signs with it. */
+export async function startSigning(t: Test) {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  return { issuer, sign }
+}
+
+/** A generous limit for busy machines, and a short pause, because tests wait for it. */
 const short = { limitMs: 2000, pauseMs: 300 }
 
 /** Starts a service in this process that accepts the tokens of an issuer. `told`: its log messages about the issuer. */
 export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = short) {
   let log = ''
-  const write = (line: string) => {
-    log += line
-  }
+  const write = (line: string) => (log += line)
   const logger = pino({ level: 'debug' }, { write })
   let refused: () => unknown = () => ({})
   const counter: Meter['counter'] = (name, _help, read) => {
@@ -87,9 +93,5 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = s
   }
   const app = await start(t, { env, logger, limits, meter: { ...noMeter, counter } })
   const told = () => log.match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
-  return {
-    ...app,
-    refused: () => refused() as Record<string, number>,
-    told,
-  }
+  return { ...app, refused: () => refused() as Record<string, number>, told }
 }

@@ -8,7 +8,7 @@ import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { reasons } from '../../src/tokens/jwt.ts'
 import { silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { audience, startAccepting, startIssuer } from './issuer.ts'
+import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
 import { ask } from './start.ts'
 
 const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
@@ -144,9 +144,7 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
 })
 
 test('a token is verified again after a minute, because the issuer may withdraw its key', async (t) => {
-  const issuer = await startIssuer(t)
-  const { sign, jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+  const { issuer, sign } = await startSigning(t)
   const judge = async (lastsS: number) => {
     const token = await sign({ exp: Math.floor(Date.now() / 1000) + lastsS })
     const verdict = await explainToken(token, issuerIn(issuer.env), silent)
@@ -154,7 +152,7 @@ test('a token is verified again after a minute, because the issuer may withdraw 
   }
   t.ok((await judge(36_000)) <= 60_000)
   const leftMs = await judge(-10)
-  t.ok(leftMs <= 20_000 && leftMs > 0, 'and no later than it expires, with the tolerance')
+  t.ok(leftMs <= 20_000 && leftMs > 0, 'at the latest when it expires, plus the tolerance')
 })
 
 test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which tokens and scopes count', async (t) => {
@@ -177,10 +175,8 @@ test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which token
   t.match(without.headers.get('www-authenticate'), 'scope="api://plants/plants:read"')
 })
 
-test('a header that starts with white space is refused, because the masks of the log would miss it', async (t) => {
-  const issuer = await startIssuer(t)
-  const { sign, jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+test('refuses a header that starts with white space, which the masks of the log would miss', async (t) => {
+  const { issuer, sign } = await startSigning(t)
   const { list } = await startAccepting(t, issuer.env)
   const headers = { eyAi: '{ "alg":"ES256"', ewog: '{\n "alg":"ES256"', IHsi: ' {"alg":"ES256"' }
   for (const [begin, header] of Object.entries(headers)) {
@@ -194,9 +190,7 @@ test('a header that starts with white space is refused, because the masks of the
 })
 
 test('an explanation names the claim that is missing or malformed', async (t) => {
-  const issuer = await startIssuer(t)
-  const { sign, jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+  const { issuer, sign } = await startSigning(t)
   const explain = async (claims: Record<string, unknown>) =>
     explainToken(await sign(claims), issuerIn(issuer.env), silent)
   for (const name of ['iss', 'aud', 'exp', 'sub']) {
@@ -215,9 +209,7 @@ test('an explanation names the claim that is missing or malformed', async (t) =>
 })
 
 test('ACCESS_TOKENS may look like a JWT, and refusals are counted by reason', async (t) => {
-  const issuer = await startIssuer(t)
-  const { sign, jwk } = await issuer.makeSigner('one')
-  issuer.publish(jwk)
+  const { issuer, sign } = await startSigning(t)
   const own = await sign({ exp: 1 })
   const { list, refused } = await startAccepting(t, { ...issuer.env, ACCESS_TOKENS: own })
   t.equal((await list(own)).status, 200)
@@ -259,12 +251,11 @@ test('the metadata of the resource is served at the path of the audience', async
   t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
 })
 
-test('docs/secure.md has the same reasons as the code, and describes every setting', (t) => {
+test('docs/secure.md has the same reasons as the code, and describes every setting', async (t) => {
   const page = readFileSync(new URL('../../docs/secure.md', import.meta.url), 'utf8')
   const rows = Object.entries(reasons).map(([reason, text]) => `| \`${reason}\` | ${text} |`)
   t.match(page, `|---|---|\n${rows.join('\n')}\n\n`)
   const names = settingRows.map(({ name }) => name).filter((name) => name.startsWith('OIDC_'))
   for (const name of names) t.match(page, `| \`${name}\` |`)
   t.ok(names.length > 0)
-  t.end()
 })

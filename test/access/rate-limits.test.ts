@@ -1,4 +1,4 @@
-// RATE_LIMIT: how many requests each token has, and what the answers say about it.
+// RATE_LIMIT: the number of requests per token, and the headers about it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { assertProblem } from '../support/problem.ts'
@@ -9,7 +9,7 @@ import { ask, start } from './start.ts'
 /** Starts a service with the tokens `a` and `b`. */
 const startLimited = (t: Test, RATE_LIMIT: string) => start(t, { env: { RATE_LIMIT, ACCESS_TOKENS: 'a,b' } })
 
-test('each token has its own requests, and answers say how many are left', async (t) => {
+test('counts the requests of each token separately, and returns how many are left', async (t) => {
   const { url, list, add } = await startLimited(t, '2/h')
   const head = { method: 'HEAD', headers: { authorization: 'Bearer a' } }
   for (const [asked, status, left] of [
@@ -35,7 +35,7 @@ test('a request over the limit gets 429 before its body is read', async (t) => {
   t.equal(type, '/problems/rate-limited')
 })
 
-test('a client that waits as long as Retry-After says is served again', async (t) => {
+test('serves a client again after it has waited for Retry-After', async (t) => {
   const { list } = await startLimited(t, '1/s')
   await list('a')
   const { headers } = await list('a')

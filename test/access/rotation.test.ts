@@ -34,7 +34,7 @@ for (const engine of engines) {
     t.equal(await tokens.create({ name: 'a' }), undefined)
     clock.ms += 10
     const next = await create({ name: 'a' })
-    t.equal(await tokens.create({ name: 'a' }), undefined, 'an expired one does not count')
+    t.equal(await tokens.create({ name: 'a' }), undefined, 'an expired token does not count')
     await tokens.revoke(idOf(next))
     await create({ name: 'a' })
     await create({ name: 'A' })
@@ -81,7 +81,7 @@ for (const engine of engines) {
     t.equal((await store.sql.select('SELECT id FROM tokens')).length, 2)
     const short = idOf(await create({ name: 'short', expiresAt: clock.ms + 1000 }))
     const ends = { formerExpiresAt: clock.ms + 1000, expiresAt: clock.ms + 1000 }
-    t.match(await rotate(short), ends, 'an overlap extends no lifetime')
+    t.match(await rotate(short), ends, 'an overlap does not extend the lifetime')
   })
 
   test(`${engine.name}: a token is rotated once, then only its successor`, async (t) => {
@@ -94,14 +94,14 @@ for (const engine of engines) {
     const second = String(won?.id)
     const { id, expiresAt } = await rotate(second, 0)
     t.equal(expiresAt, null, 'the successor of a token that never expires never expires')
-    t.equal((await find(second)).expiresAt, clock.ms, 'without an overlap the former token ends at once')
+    t.equal((await find(second)).expiresAt, clock.ms, 'without an overlap, the former token expires at once')
     t.equal(await rotate(second), undefined, 'an expired token is not rotated')
     await tokens.revoke(id)
-    t.equal(await rotate(id), undefined, 'nor is a revoked one')
+    t.equal(await rotate(id), undefined, 'a revoked token is not rotated')
     t.equal((await store.tokens.all()).length, 3)
   })
 
-  test(`${engine.name}: after its successor was revoked, a token is rotated again with its first lifetime`, async (t) => {
+  test(`${engine.name}: rotates a token again with its first lifetime after its successor is revoked`, async (t) => {
     const { clock, tokens, create, rotate } = await open(t, engine)
     const lasting = idOf(await create({ name: 'a' }))
     const ending = idOf(await create({ name: 'b', expiresAt: startMs + 90 * dayMs }))
@@ -113,7 +113,7 @@ for (const engine of engines) {
     t.match(await rotate(ending), { expiresAt: clock.ms + 90 * dayMs, formerExpiresAt })
   })
 
-  test(`copied into ${engine.name}, a token that was rotated in either store expires`, async (t) => {
+  test(`expires a token copied into ${engine.name} that was rotated in either store`, async (t) => {
     const { url, store, create, rotate, clock } = await open(t, sqlite)
     const to = await engine.createDatabase(t)
     const target = await openRenamed(t, to, store)
@@ -170,7 +170,7 @@ test('token rotate prints only the new token; revoke and rotate accept a name, a
   }
 })
 
-test('the first token of another store does not revoke that of this one', async (t) => {
+test('does not revoke the first token of this store for that of another', async (t) => {
   const { url: DATABASE_URL, tokens } = await open(t, sqlite)
   await tokens.createFirst()
   const foreign = (await (await open(t, sqlite)).tokens.createFirst()) as string

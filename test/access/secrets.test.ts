@@ -28,7 +28,7 @@ async function createGuarded(t: Test): Promise<string> {
 async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   const { child, ended } = spawnCli(t, args, env)
   let shown = ''
-  // It is empty while one program replaces another.
+  // The file is empty while one program replaces another.
   for (; !shown.includes(String(args[0])); await sleep(1))
     shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   return { shown, ...(await ended) }
@@ -99,7 +99,7 @@ test('a start warns once about PostgreSQL on another host without TLS', {
     return lines.map((line) => JSON.parse(line))
   }
   const url = await postgres.createDatabase(t)
-  // An address of this machine that does not look like one.
+  // An address of this machine that looks remote.
   const [warning, ...more] = await warningsFor(url.replace('127.0.0.1', '0.0.0.0'))
   t.match(warning, {
     level: 40,
@@ -109,7 +109,7 @@ test('a start warns once about PostgreSQL on another host without TLS', {
   t.same(await warningsFor(url), [], 'no warning for this machine')
 })
 
-test('a connection is safe only with verified TLS, on a socket or on this machine', (t) => {
+test('a connection is safe only with verified TLS, on a socket or on this machine', async (t) => {
   const cases: [url: string, plain: string[]][] = [
     ['postgres://a@h/plants', ['h:5432']],
     ['postgres://a@10.0.0.1:5433/plants?sslmode=disable', ['10.0.0.1:5433']],
@@ -124,5 +124,4 @@ test('a connection is safe only with verified TLS, on a socket or on this machin
   for (const [url, plain] of cases) t.same(findPlainHosts([url]), plain, url)
   const urls = cases.map(([url]) => url)
   t.same(findPlainHosts(urls.slice(0, 3)), ['h:5432', '10.0.0.1:5433'])
-  t.end()
 })

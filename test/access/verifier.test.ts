@@ -1,4 +1,4 @@
-// Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when uses are noted.
+// Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when uses are recorded.
 import { setImmediate } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -12,8 +12,8 @@ import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
 /**
- * A verifier with a clock that tests set, on a store of which `change` replaces parts. `calls`: how often a token was
- * looked up, and its use noted.
+ * A verifier with a monotonic clock and a wall clock that tests set, on a store of which `change` replaces parts.
+ * `calls`: how often a token was looked up, and its use recorded.
  */
 async function open(
   t: Test,
@@ -22,8 +22,8 @@ async function open(
 ) {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
-  const clock = { ms: 1_000_000_000_000 }
-  const now = () => clock.ms
+  const clock = { ms: 1_000_000_000_000, wallOffsetMs: 0 }
+  const now = () => clock.ms + clock.wallOffsetMs
   const changed: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
   const calls = { find: 0, touch: 0 }
   const table: TokenTable = Object.assign(Object.create(changed), {
@@ -39,7 +39,7 @@ async function open(
   const tokens = new Tokens(table, now)
   const create = async (name: string, expiresAt: number | null = null) =>
     (await new Tokens(store.tokens, now).create({ name, expiresAt })) as string
-  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
+  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: () => clock.ms })
   return { store, clock, tokens, create, verify, calls }
 }
 
@@ -59,7 +59,31 @@ test('a verdict is cached for seconds, whether the token is valid or not', async
   const short = await create('b', clock.ms + 500)
   t.ok(await verify(short))
   clock.ms += 500
-  t.equal(await verify(short), undefined, 'no longer than the token lasts')
+  t.equal(await verify(short), undefined, 'a verdict is not cached beyond the expiry')
+})
+
+const hourMs = 3_600_000
+
+test('refuses a token soon after it is revoked, even if the wall clock was set back', async (t) => {
+  const { clock, tokens, create, verify } = await open(t)
+  const text = await create('a')
+  t.ok(await verify(text))
+  clock.wallOffsetMs = -hourMs
+  t.ok(await tokens.revoke(idOf(text)))
+  clock.ms += 5000
+  t.equal(await verify(text), undefined)
+})
+
+test('accepts an expired token again soon after the wall clock is corrected', async (t) => {
+  const { clock, create, verify } = await open(t)
+  const text = await create('a', clock.ms + hourMs / 2)
+  t.ok(await verify(text))
+  clock.wallOffsetMs = hourMs
+  clock.ms += 5000
+  t.equal(await verify(text), undefined)
+  clock.wallOffsetMs = 0
+  clock.ms += 5000
+  t.ok(await verify(text))
 })
 
 test('a malformed token, or one with a wrong checksum, is refused without a look-up', async (t) => {
@@ -73,7 +97,7 @@ test('a malformed token, or one with a wrong checksum, is refused without a look
   t.equal(calls.find, 1)
 })
 
-test('a token of many concurrent requests is looked up once, and too many unknown tokens get 503', async (t) => {
+test('looks up a token of many concurrent requests once, and refuses too many unknown tokens with 503', async (t) => {
   const going = Promise.withResolvers<void>()
   let isSlow = false
   const { clock, create, verify, calls } = await open(t, (table) => ({
@@ -97,10 +121,10 @@ test('a token of many concurrent requests is looked up once, and too many unknow
   going.resolve()
   t.ok(await before, 'a token that was valid before is looked up')
   await Promise.all([...same, ...others])
-  t.equal(await verify(makeToken().token), undefined, 'the next is looked up again')
+  t.equal(await verify(makeToken().token), undefined, 'further tokens are looked up again')
 })
 
-test('a look-up that fails is not cached and no longer counts', async (t) => {
+test('does not cache a failed look-up, nor count it as pending', async (t) => {
   let isBroken = true
   const { create, verify } = await open(t, (table) => ({
     find: (id) => (isBroken ? Promise.reject(new Error('no database')) : table.find(id)),
@@ -116,7 +140,7 @@ test('a look-up that fails is not cached and no longer counts', async (t) => {
   t.ok(await verify(text))
 })
 
-test('a verdict counts from the start of its look-up, so that a slow answer delays no revocation', async (t) => {
+test('the age of a verdict counts from the start of its look-up', async (t) => {
   const { clock, create, verify } = await open(t, (table) => ({
     async find(id) {
       const found = await table.find(id)
@@ -129,7 +153,7 @@ test('a verdict counts from the start of its look-up, so that a slow answer dela
   t.equal(grant?.untilMs, clock.ms + 500)
 })
 
-test('the use of a token is noted once per minute', async (t) => {
+test('records the use of a token once per minute', async (t) => {
   const { store, clock, create, verify, calls } = await open(t)
   const text = await create('a')
   const noted = async () => (await store.tokens.all())[0]?.lastUsedAt
@@ -148,7 +172,7 @@ test('the use of a token is noted once per minute', async (t) => {
   t.equal(calls.touch, 2)
 })
 
-test('uses of many tokens are noted one at a time', async (t) => {
+test('records uses of many tokens one at a time', async (t) => {
   let [running, most, noted] = [0, 0, 0]
   const { create, verify } = await open(t, (table) => ({
     async touch(...change) {
@@ -164,7 +188,7 @@ test('uses of many tokens are noted one at a time', async (t) => {
   t.equal(most, 1)
 })
 
-test('while a note waits or has failed, no other note of the same token is made within a minute', async (t) => {
+test('records the use of a token once per minute even while a write is pending or has failed', async (t) => {
   const lines: string[] = []
   const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
   const failing = Promise.withResolvers<void>()

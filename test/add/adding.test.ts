@@ -15,7 +15,7 @@ async function start(t: Test, databaseUrl: string) {
   const { url, store } = await startApp(t, databaseUrl)
   const add = (body: unknown, headers: Record<string, string> = {}) =>
     request(`${url}/plants`, { body, headers })
-  /** Returns a function that lists the plants added since. */
+  /** Returns a function that lists the plants that were added after this call. */
   const begin = async () => {
     const { position } = await store.log.head()
     return async () => ((await request(`${url}/plants`)).json() as Plant[]).slice(position)

@@ -41,7 +41,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
     t.match(await service.ended, { signal: 'SIGKILL' })
   }
   const { acknowledged, refused, unknown } = ledger
-  t.same([refused.size, unknown], [0, 0], 'no addition failed otherwise')
+  t.same([refused.size, unknown], [0, 0], 'no addition failed for another reason')
   t.comment(`${acknowledged.size} acknowledged, ${former.length} in the log`)
   t.ok(acknowledged.size >= kills * writers)
 

@@ -1,5 +1,6 @@
-// Explores schedules with the scheduler of fast-check, and reports how many kept every promise, or the first that did not.
-// It runs in a thread, because the test runner tracks every JavaScript promise of its own, which takes longer than the races.
+// Explores schedules with the scheduler of fast-check, and reports how many kept every promise, or the first that broke
+// one. It runs in a thread, because the test runner tracks every JavaScript promise of its own, which takes longer than
+// the races.
 import { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
@@ -14,7 +15,7 @@ import { MemoryLog } from '../support/memory-log.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
 
-/** Far more turns of the event loop than any delay of a batch: after that, the schedule is stuck. */
+/** The turns of the event loop, far more than any delay of a batch, after which a schedule is stuck. */
 const mostIdleTurns = 1_000_000
 
 /** One process of the service: both operations without HTTP. */
@@ -99,14 +100,12 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
 /** Runs one scheduled step after the other, with some turns of the event loop in between, until `work` is done. */
 async function drive(s: Scheduler, turns: number, work: Promise<unknown>): Promise<void> {
   let done = false
-  const end = work.finally(() => {
-    done = true
-  })
+  const end = work.finally(() => (done = true))
   while (!done) {
     for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
     for (let idle = 0; s.count() === 0 && !done; idle++) {
       await new Promise(setImmediate)
-      if (idle > mostIdleTurns) throw new Error('somebody waits for ever')
+      if (idle > mostIdleTurns) throw new Error('the schedule is stuck')
     }
     if (s.count() > 0) await s.waitOne()
   }
@@ -123,7 +122,7 @@ async function explore(s: Scheduler, turns: number, scripts: Action[][], beginni
     turns,
     Promise.all(scripts.map((script, n) => play(world, replicas[n % 3 === 2 ? 1 : 0] as Replica, script))),
   )
-  // A last plant on each replica comes after everything that is still in its line.
+  // A last plant on each replica waits for everything that is still queued there.
   log.faults.length = 0
   const last: Action[] = [
     { kind: 'add', id: undefined, ends: 'answered' },

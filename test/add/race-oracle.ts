@@ -64,12 +64,12 @@ export class Oracle {
     if (what === 'added') {
       const there = this.#log.entries.includes(entry)
       if (there) this.#acknowledged.add(entry)
-      else if (!this.#cut.has(entry)) this.object('a plant was acknowledged and is nowhere')
+      else if (!this.#cut.has(entry)) this.object('an acknowledged plant is missing')
     } else if (what === 'replayed' || what === 'conflict') {
       if (this.#cut.size === 0 && (same.length === 0 || same[0] === entry))
-        this.object(`${what}, but nothing was there before`)
+        this.object(`${what}, but the id was unused`)
       if (this.#cut.size === 0 && (same[0]?.item === entry.item) !== (what === 'replayed'))
-        this.object(`${what}, but it is the other`)
+        this.object(`${what}, but the stored plant requires the other outcome`)
     } else if (this.faults === 0 && !adding.late && !adding.gone) this.object(`${what} without a fault`)
     adding.done()
   }
@@ -89,7 +89,7 @@ export class Oracle {
   }
 
   listed(name: string, text: string, listing: Listing, expected: string): void {
-    if (text !== expected) this.object(`${name} is not what the log held`)
+    if (text !== expected) this.object(`${name} differs from the log`)
     const known = this.#names.get(name)
     if (known !== undefined && known !== text) this.object(`${name} names two lists`)
     this.#names.set(name, text)
@@ -106,7 +106,7 @@ export class Oracle {
     if (text === undefined) return
     for (const entry of promised)
       if (!this.#cut.has(entry) && !text.includes(entry.item))
-        this.object('a list lacks what was acknowledged')
+        this.object('a list lacks an acknowledged plant')
   }
 
   /** At the end, compares the answers of all clients with the log. */
@@ -117,7 +117,7 @@ export class Oracle {
       if (times > 1) this.object('a plant was added twice')
       if (told.length !== 1 && !gone) this.object(`${told.length} answers`)
       if (told.length > 1) this.object('two answers')
-      if (there && told[0] === 'nothing-added') this.object('nothing-added, and it is there')
+      if (there && told[0] === 'nothing-added') this.object('nothing-added, but the plant is in the log')
     }
   }
 }

@@ -1,5 +1,5 @@
-// Races between the shared head, group commit, pages and marks: the store answers in any order, loses outcomes and is
-// cut, clients leave or run out of time, and an oracle knows what must hold.
+// Races between the shared head, group commit, pages and marks: the store answers in any order, loses outcomes and
+// plants, clients leave or time out, and an oracle checks every promise.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { test } from 'tap'

@@ -72,7 +72,7 @@ test('does not add plants of clients that have left or are nearly late', async (
   const gone = commits.append(entry('gone'), { ...stays(), isGone: () => true })
   const late = commits.append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
   const added = commits.append(entry('added'), stays())
-  // Only the late one is a failure of the store, to be logged.
+  // Only the late one is a failure of the store that remains to be logged.
   await t.rejects(gone, { ...unavailable('nothing-added'), isLogged: true })
   await t.rejects(late, { ...unavailable('nothing-added'), isLogged: false })
   t.same(

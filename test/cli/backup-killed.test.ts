@@ -14,7 +14,7 @@ import { open } from '../support/stores.ts'
 const rounds = countRounds(8, 3)
 const together = 3
 const lookMs = 2
-/** The last rounds wait until the file has its name. */
+/** The last rounds wait until the file has its final name. */
 const lastPart = 1.3
 const signals = ['SIGKILL', 'SIGINT'] as const
 const plants = 40_000
@@ -27,10 +27,13 @@ async function verify(url: string) {
   return JSON.parse((await runCommand(['verify', '--json', '--quiet'], { DATABASE_URL: url })).stdout)
 }
 
-/** What is run, in a new directory, to make the file `name` there. */
+/** A command that makes the file `name` in a new directory. */
 type Case = { args: (path: string) => string[]; url: (path: string) => string; name: string; bytes: number }
 
-/** Ends a command once its unfinished file has got so far: from 0, when it exists, to 1, when it is full. */
+/**
+ * Sends a signal to a command when its unfinished file reaches a fraction of its final size: from 0, as soon as it
+ * exists, to 1.
+ */
 async function endAt(
   t: Test,
   directory: string,
@@ -53,7 +56,7 @@ async function endAt(
   return (await ended).signal
 }
 
-/** Ends a command in all rounds; `check` gets a file that got its name. */
+/** Sends a signal to a command in every round; `check` gets each file that has its final name. */
 async function endAll(t: Test, what: Case, signal: NodeJS.Signals, check: (path: string) => unknown) {
   const counts = { whole: 0, partial: 0, clean: 0 }
   const root = createDirectory(t)
@@ -78,7 +81,10 @@ async function endAll(t: Test, what: Case, signal: NodeJS.Signals, check: (path:
     while (next < rounds) await run(next++)
   }
   await Promise.all(Array.from({ length: together }, lane))
-  t.ok(counts.partial + counts.clean > rounds / 4, `${JSON.stringify(counts)}: it was ended in the middle`)
+  t.ok(
+    counts.partial + counts.clean > rounds / 4,
+    `${JSON.stringify(counts)}: some runs were killed half-way`,
+  )
 }
 
 for (const { name, createDatabase } of engines)

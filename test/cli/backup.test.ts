@@ -1,4 +1,4 @@
-// backup and restore: a restored store is complete, verified, and as it was at one moment.
+// backup and restore: a restored store is complete, verified, and a snapshot of one moment.
 import fs, {
   existsSync,
   mkdirSync,
@@ -40,7 +40,7 @@ async function verify(path: string) {
   return JSON.parse((await runCommand(['verify', '--json'], { DATABASE_URL: `file:${path}` })).stdout)
 }
 
-test('backs up the log of one moment while a service writes, and restores it', async (t) => {
+test('backs up a snapshot of the log while a service writes, and restores it', async (t) => {
   const { store, url, path } = await make(t, 20_000)
   const appender = await startAppender(t, path)
   let over = false
@@ -77,11 +77,11 @@ test('backs up the log of one moment while a service writes, and restores it', a
     await store.log.head([plants, plants + 1]),
     await again.log.head([plants, plants + 1]),
   ]
-  t.equal(one.markOf(plants), other.markOf(plants), 'the common part has the same name')
-  t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'plants added after the backup have another name')
+  t.equal(one.markOf(plants), other.markOf(plants), 'the common part has the same marks')
+  t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'plants added after the backup have another mark')
 })
 
-test('syncs a backup before it gets its name, and its directory afterwards', async (t) => {
+test('syncs a backup before it is renamed, and its directory afterwards', async (t) => {
   const { path } = await make(t, 10)
   const backup = join(createDirectory(t), 'b.db')
   const synced: { isFile: boolean; isNamed: boolean }[] = []

@@ -16,7 +16,7 @@ test('the first start prints one token and a working curl line; the second print
   const [, printed] = /^ {2}(plant_\S+)$/m.exec(stdout) ?? []
   const [, line] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
   t.ok(printed)
-  t.equal(stdout.match(/plant_\w+/g)?.length, 2, 'once by itself, and once in the curl line')
+  t.equal(stdout.match(/plant_\w+/g)?.length, 2, 'the token is printed alone and in the curl line')
   t.match(stdout, /\nlistening on http:\/\/127\.0\.0\.1:\d+\n$/)
   t.ok(existsSync(join(directory, 'data', 'plants.db')), 'creates the data directory')
   const headers = { authorization: `Bearer ${printed}` }

@@ -33,7 +33,7 @@ for (const [middleEngine, lastEngine] of [
   [postgres, sqlite],
   [sqlite, sqlite],
 ] as const)
-  test(`copies a store from SQLite to ${middleEngine.name} and back, killed twice on each way`, {
+  test(`copies a store from SQLite to ${middleEngine.name} and back despite two kills each way`, {
     skip: middleEngine === postgres && skip,
   }, async (t) => {
     const [first, middle, last] = (await Promise.all(
@@ -76,7 +76,7 @@ for (const [middleEngine, lastEngine] of [
     t.equal((await copied.log.head()).mark, (await original.log.head()).mark, 'lists keep their ETags')
   })
 
-test('copies a source in use, and what was added to it when it is run again', { skip }, async (t) => {
+test('copies a source in use, and copies later additions when it is run again', { skip }, async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
   const source = await open(t, from)
   await fill(source, 5000)
@@ -118,7 +118,7 @@ for (const engine of engines)
     ])
   })
 
-test('stops after a whole batch on SIGTERM, and prints how to continue', async (t) => {
+test('on SIGTERM stops after a whole batch, and prints how to continue', async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
   await fill(await open(t, from), plants)
   const { child, ended, target } = await beginCopy(t, { from, to }, 50)
@@ -135,7 +135,7 @@ test('stops after a whole batch on SIGTERM, and prints how to continue', async (
   t.match((await copy(from, to)).stdout, `copied ${count(plants - position, 'plant')} and 1 token`)
 })
 
-/** Targets that are not empty; `begun`: a copy of the source has begun there before. */
+/** Targets that are not empty; `begun`: a copy of the source has been started there before. */
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [
     ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not in --from/],
@@ -203,7 +203,7 @@ test('reports a store that cannot be opened in one line without its password', {
     t.match(await runCommand(['copy', ...args]), { code: 2, stderr: /--to|--from|from 1 to 20000/ })
 })
 
-/** What breaks a copy on its way, and what repairs it. */
+/** Statements that break a running copy, and that repair it. */
 const failures: [part: 'source' | 'target', from: Engine, strike: string, mend: string, reason: string][] = [
   ['source', postgres, 'ALTER TABLE plants RENAME TO away', 'ALTER TABLE away RENAME TO plants', ''],
   [

@@ -47,7 +47,7 @@ for (const { name, createDatabase } of engines) {
     t.equal(zstdDecompressSync(zstd).toString(), lines)
     for (let at = 99; at < zstd.length; at += 99) {
       const read = () => zstdDecompressSync(zstd.with(at, (zstd[at] as number) ^ 1)).toString()
-      t.ok(throws(read) || read() === lines, `a bit that flipped at ${at} is noticed, or changes nothing`)
+      t.ok(throws(read) || read() === lines, `a flipped bit at ${at} is detected or harmless`)
     }
     const json = (await readExport(t, url, 'all.json')).toString()
     t.strictSame(JSON.parse(json), plants)
@@ -62,7 +62,7 @@ for (const { name, createDatabase } of engines) {
     t.match((await readExport(t, url, 'bare.csv', ...after, '--no-id')).toString(), /^name,tag\n"a ""b"/)
   })
 
-  test(`${name}: exports the log up to one head while plants are added`, async (t) => {
+  test(`${name}: exports a snapshot of the log while plants are added`, async (t) => {
     const url = await createDatabase(t)
     const store = await open(t, url)
     await fill(store, 6000)
@@ -75,7 +75,7 @@ for (const { name, createDatabase } of engines) {
     t.ok(head < (await store.log.head()).position, 'plants were added meanwhile')
     t.equal(stdout.split('\n').length - 1, head)
     const after = (await readExport(t, url, 'b.ndjson', '--after', String(head))).toString()
-    t.equal(stdout + after, (await readExport(t, url, 'c.ndjson')).toString(), 'the rest has the new plants')
+    t.equal(stdout + after, (await readExport(t, url, 'c.ndjson')).toString(), 'both parts equal the whole')
   })
 }
 

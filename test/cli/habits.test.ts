@@ -48,7 +48,7 @@ test('reports stdout on a full disk in one line, with exit code 1', { skip: noFu
   }
 })
 
-test('revokes a token that cannot be printed', { skip: noFullDisk }, async (t) => {
+test('revokes a new token that cannot be printed', { skip: noFullDisk }, async (t) => {
   const url = await sqlite.createDatabase(t)
   await addToken(await open(t, url), 'b')
   for (const command of ['token create --name a --json', 'token rotate b']) {
@@ -68,7 +68,7 @@ test('revokes a token that cannot be printed', { skip: noFullDisk }, async (t) =
   )
 })
 
-test('names a file that cannot be written as the user did', async (t) => {
+test('names an unwritable file as the user wrote it', async (t) => {
   const folder = createDirectory(t)
   const backup = join(folder, 'b.db')
   await runCommand(['backup', backup], { DATABASE_URL: fullStore })
@@ -78,7 +78,7 @@ test('names a file that cannot be written as the user did', async (t) => {
     ['r.db', `restore b.db --database-url file:r.db`],
   ]
   for (const [name, args] of cases) {
-    // 16 KiB for each file.
+    // Limits each file to 16 KiB.
     const line = `cd '${folder}'; unset NODE_OPTIONS; ulimit -f 16; exec '${process.execPath}' '${cli}' ${args}`
     const full = await runShell(t, line, { DATABASE_URL: fullStore, NODE_COMPILE_CACHE: '' })
     t.match(full, { code: 1, signal: null, stdout: '' }, name)
@@ -96,7 +96,7 @@ test('names a file that cannot be written as the user did', async (t) => {
   t.strictSame(readdirSync(folder), ['b.db'])
 })
 
-/** Breaks the check of a row. */
+/** Makes the checksum of a row throw. */
 const brokenChecksums = `
   import { syncBuiltinESMExports } from 'node:module'
   import zlib from 'node:zlib'

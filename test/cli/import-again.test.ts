@@ -31,7 +31,7 @@ test('adds only what is new in an input that has grown, in each format', async (
   ]
   for (const engine of engines) {
     const { next } = await shareStore(t, await engine.createDatabase(t))
-    // All engines read formats in the same way.
+    // Formats do not depend on the engine.
     for (const [before, after] of growing.slice(0, engine === quickest ? undefined : 1)) {
       const path = writeInput(t, before)
       const ends = [await next(path, '--again')]
@@ -63,7 +63,7 @@ test('recognizes an input from another path, from a pipe or compressed; --again 
     stderr: 'stdin: 2 plants already imported\nstdin: nothing is new\n',
   })
   t.strictSame(named((await next(writeInput(t, a + b + c))).plants), ['c'])
-  // Continuing an import does not forget it.
+  // Continuing an import keeps its record.
   t.strictSame((await next(path)).said, nothingNew('2 plants'))
   t.strictSame(named((await next(path, '--again')).plants), ['a', 'b'])
   t.strictSame((await next(writeInput(t, a + b + c))).said, nothingNew('3 plants'))
@@ -101,7 +101,7 @@ test('refuses a file that was changed in the imported part, and adds nothing', a
     t.match(refused.said, [
       /^plant-store: input no longer starts with what was imported on 20\S+Z: import only the new records/,
     ])
-    // From another path it is another input.
+    // An input at another path counts as another input.
     t.ok((await next(writeInput(t, after))).plants.length > 0, title)
     t.ok((await next(path, '--again')).plants.length > 0, title)
     t.equal((await next(path)).said.at(-1), 'input: nothing is new', title)
@@ -129,13 +129,13 @@ test('adds nothing if there is a fault after the imported part', async (t) => {
     plants: [],
     said: [/line 3: name is required/, /nothing was added: 1 of 3 records/],
   })
-  // The file has all invalid records.
+  // The file of rejects has all invalid records.
   const rejects = join(createDirectory(t), 'rejects')
   t.match(await next(path, '--skip-invalid', '--rejects', rejects), { code: 1, plants: [{ name: 'b' }] })
   t.equal(readFileSync(rejects, 'utf8'), '{}\n')
 })
 
-/** The number of plants for each kill, since some are added until it takes effect. */
+/** The number of plants per kill, since some are added before the kill takes effect. */
 const plantsPerRound = 4000
 const rounds = countRounds(20, 2)
 const names = Array.from({ length: (rounds + 1) * plantsPerRound }, (_, n) => `plant ${n}`)
@@ -143,7 +143,7 @@ const ndjson = names.map((name) => line(name)).join('')
 
 for (const { name, createDatabase } of engines)
   for (const again of isFull || engines.length === 1 ? [false, true] : [name !== 'SQLite'])
-    test(`${name}: adds every plant once although it is killed again and again${again ? ', with --again' : ''}`, async (t) => {
+    test(`${name}: adds every plant once despite repeated kills${again ? ', with --again' : ''}`, async (t) => {
       tellSeed(t)
       const random = makeRandom()
       const url = await createDatabase(t)
@@ -166,7 +166,7 @@ for (const { name, createDatabase } of engines)
         if (head >= names.length + before.length) break
       }
       t.ok(kills > 0, `${kills} kills`)
-      // A last batch may have been committed before the last kill; --again would begin anew.
+      // The last batch may have been committed before the last kill; --again would start over.
       const isWhole = (await store.log.head()).position === names.length + before.length
       const { code, stderr } = await runCommand(isWhole ? ['import', path] : command, { DATABASE_URL: url })
       t.equal(code, 0, stderr)
@@ -176,13 +176,13 @@ for (const { name, createDatabase } of engines)
     })
 
 for (const { name, createDatabase } of engines)
-  test(`${name}: refuses one of two simultaneous imports of an input, and adds each plant once`, async (t) => {
+  test(`${name}: of two simultaneous imports of an input, refuses one and adds each plant once`, async (t) => {
     for (const isLater of [false, true]) {
       const url = await createDatabase(t)
       const store = await open(t, url)
       const path = writeInput(t, ndjson)
       const first = start(t, ['import', path, '--quiet'], url)
-      // Both read the progress before the first batch, or the first one is adding already.
+      // Either both read the progress before the first batch, or the first one is already adding.
       if (isLater) await until(async () => (await store.log.head()).position > 0)
       const second = pipeImport(t, url, ndjson, '--quiet')
       const ends = await Promise.all([first.ended, second])
@@ -204,10 +204,7 @@ test('prints how to continue when it is interrupted, and the same command contin
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
   const { position } = await store.log.head()
   t.ok(position > 0 && position < names.length, `${position} plants`)
-  t.match(await start(t, ['import', path], url).ended, {
-    code: 0,
-    stderr: /plants? already imported\n/,
-  })
+  t.match(await start(t, ['import', path], url).ended, { code: 0, stderr: /plants? already imported\n/ })
   t.strictSame(named(await readPlants(url)), names)
 })
 
@@ -230,7 +227,7 @@ test('stops with one line on a full disk, and continues when there is room', asy
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${directory}/plants.db`
   const path = writeInput(t, ndjson)
-  // At most 1 MiB for each file. Without the instruments of tap, which write as well.
+  // Limits each file to 1 MiB. Without the instruments of tap, which also write files.
   const limit = ['-i', `DATABASE_URL=${DATABASE_URL}`, 'sh', '-c', 'ulimit -f 1024; exec "$0" "$@"']
   const { code, stderr } = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', path])
     .ended

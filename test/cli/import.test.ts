@@ -76,7 +76,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['name,tag\n', []],
 ]
 
-test('reads the inputs that people have', async (t) => {
+test('imports each valid input', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   for (const [input, plants, ...options] of sound) {
     const { code, said, plants: added } = await next(writeInput(t, input), '--again', ...options)
@@ -139,7 +139,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['\n\nname,tag,name\na,b,c\n', /^input: line 3: duplicate column "name"$/],
 ]
 
-test('refuses an input that it cannot read in one sentence, and creates no database', async (t) => {
+test('refuses an unreadable input with one sentence, and creates no database', async (t) => {
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${directory}/plants.db`
   for (const [input, reason, ...options] of refused) {
@@ -193,7 +193,7 @@ const faulty: [
   ],
   ['name,tag\n"a\nb",\n', { 2: /^name must not contain control characters/ }],
   ['name,tag\na\rb,1\n', { 2: /^name must not contain control characters/ }],
-  // An open quoted cell: alone, after a closed one, and in a long input.
+  // An unclosed quoted cell: alone, after a closed one, and in a long input.
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
   [`name,tag\n"b,\n${`${'c'.repeat(200)},\n`.repeat(6000)}`, { 2: open }, 'name,tag\n"b,\n'],
@@ -244,7 +244,7 @@ const codings: Record<string, (text: string) => Buffer> = {
 for (const engine of engines)
   test(`${engine.name}: imports every format in every coding`, async (t) => {
     const { next } = await shareStore(t, await engine.createDatabase(t))
-    // All engines and formats read codings in the same way.
+    // Codings do not depend on the engine or format.
     for (const [format, write] of Object.entries(written))
       for (const [coding, encode] of Object.entries(codings)) {
         if (coding !== 'plain' && (engine !== sqlite || format !== 'csv')) continue
@@ -305,7 +305,7 @@ test('refuses an existing file for rejects', async (t) => {
   t.equal(readFileSync(path, 'utf8'), `{}\n${good}`)
 })
 
-test('a dry run reports everything, compares ids with an existing store, and creates none', async (t) => {
+test('a dry run reports all faults, compares ids with an existing store, and creates no store', async (t) => {
   const dryRun = (path: string, DATABASE_URL: string, ...args: string[]) =>
     runCommand(['import', path, '--dry-run', ...args], { DATABASE_URL })
   for (const { createDatabase } of engines) {
@@ -341,7 +341,7 @@ test('imports a pipe like a file, and removes its temporary copy', async (t) => 
   })
   t.strictSame(await readPlants(url), a)
   t.strictSame(readdirSync(TMPDIR), [])
-  // 16 KiB for each file. Without the instruments of tap, which write as well.
+  // Limits each file to 16 KiB. Without the instruments of tap, which also write files.
   const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
   const input = good.repeat(4000)
   const full = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', '-'], { input }).ended
@@ -361,7 +361,7 @@ test('shows ten reasons on a terminal', async (t) => {
   t.equal(shown.match(/: line \d+: /g)?.length, 10)
 })
 
-test('reads an endless line in little memory, even if it was compressed to a kilobyte', async (t) => {
+test('reads an endless line in bounded memory, even if compressed to a kilobyte', async (t) => {
   const hugeBytes = 3 * 2 ** 26
   const huge = writeInput(t, good)
   truncateSync(huge, hugeBytes)

@@ -6,7 +6,10 @@ import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, type Engine, engines } from '../support/engines.ts'
 import { open, openStore, type Store } from '../support/stores.ts'
 
-/** The engine with the fastest commands, for tests of what is the same on all: PostgreSQL, as it needs no thread. */
+/**
+ * The engine with the fastest commands, for behaviour that does not depend on the engine: PostgreSQL, which needs no
+ * thread.
+ */
 export const quickest = engines.at(-1) as Engine
 
 export type Plant = { name: string; tag: string; id?: number }
@@ -33,7 +36,7 @@ export function writeInput(t: Test, bytes: string | Buffer): string {
   return path
 }
 
-/** All plants in the log after a position, in its order; `id` where there is one. */
+/** All plants in the log after a position, in its order; `id` only if the plant has one. */
 export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
   const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
   return (await sql.select(text, [after])).map(({ item, id }) => ({
@@ -48,26 +51,21 @@ export async function readPlants(url: string): Promise<Plant[]> {
   return plantsIn(store).finally(() => store.close())
 }
 
-/** The result of an import: its counts, and its lines on stderr with `input` for the path. */
-export type Imported = {
-  code: number | null
-  counts: Record<string, unknown>
-  said: string[]
-  plants: Plant[]
-}
-
-/** A store for many imports, one after the other: `next` runs an import, and reads the plants that it added. */
+/**
+ * A store for many imports. `next` runs one: it resolves to the counts, the lines on stderr with `input` for the path, and the plants that were added.
+ */
 export async function shareStore(t: Test, url: string) {
   const store = await open(t, url)
   let head = 0
   return {
     store,
-    async next(path: string, ...options: string[]): Promise<Imported> {
+    async next(path: string, ...options: string[]) {
       const ran = await runCommand(['import', path, '--json', ...options], { DATABASE_URL: url })
       const plants = await plantsIn(store, head)
       head += plants.length
       const said = ran.stderr.replaceAll(path, 'input').split('\n').slice(0, -1)
-      return { code: ran.code, counts: JSON.parse(ran.stdout || '{}'), said, plants }
+      const counts: Record<string, unknown> = JSON.parse(ran.stdout || '{}')
+      return { code: ran.code, counts, said, plants }
     },
   }
 }

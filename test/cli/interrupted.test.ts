@@ -51,7 +51,7 @@ test('export and backup stop at a signal, and leave no file', async (t) => {
   }
 })
 
-/** Makes a query of the check endless, inside SQLite, where no signal is handled. */
+/** Makes a query of the check endless inside SQLite, which handles no signals. */
 const endlessQuery = `
   import { writeSync } from 'node:fs'
   import { DatabaseSync } from 'node:sqlite'

@@ -5,7 +5,7 @@ import { startProgress } from '../../src/cli/long-work.ts'
 
 type Step = [second: number, done: number, total: number | undefined, noun?: string]
 
-/** Shows each step at its second, and returns all that was written. */
+/** Reports each step at its second, and returns the whole output. */
 function show(terminal: object, steps: Step[], quiet = false): string {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), terminal)
   let now = 1000
@@ -28,7 +28,7 @@ const steps: Step[] = [
 
 test('prints a line every five seconds without a terminal', async (t) => {
   t.equal(show({}, steps), '50 % · 5,000 of 10,000 plants · 1,000 plants/s\n')
-  t.equal(show({}, steps.slice(0, 3)), '', 'none for short work')
+  t.equal(show({}, steps.slice(0, 3)), '', 'prints nothing for short work')
   t.equal(show({}, [[5, 5000, undefined]]), '5,000 plants · 1,000 plants/s\n')
   t.equal(show({}, [[5, 0, 0, 'page']]), '0 % · 0 of 0 pages · 0 pages/s\n')
 })

@@ -55,7 +55,7 @@ test('another user may read the files of a service, and creates no file', {
   symlinkSync(fileURLToPath(url), link)
   const runAsOther = async (args: string[], { mode = 0o644, at = url } = {}) => {
     for (const name of readdirSync(directory)) chmodSync(join(directory, name), mode)
-    // Without the instruments of tap, which that user may not use.
+    // Without the instruments of tap, which that user cannot read.
     const user = ['-i', 'setpriv', '--reuid', '65534', '--clear-groups']
     const ran = await runProgram('env', [...user, process.execPath, cli, ...args, '--database-url', at])
     const strange = readdirSync(directory).filter((name) => statSync(join(directory, name)).uid !== 0)

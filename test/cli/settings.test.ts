@@ -198,14 +198,14 @@ async function showConfig(args: string[], env: NodeJS.ProcessEnv, directory: str
   return Object.fromEntries(rows.map(({ name, value, from }) => [name, `${value} (${from})`]))
 }
 
-test('a flag beats the environment, which beats .env; secrets may be in files, and are masked', async (t) => {
+test('prefers flags to the environment, and that to .env; reads secrets from files, and masks them', async (t) => {
   const directory = createDirectory(t)
   const write = (name: string, text: string) => {
     writeFileSync(join(directory, name), text)
     return join(directory, name)
   }
   const url = write('url', 'postgres://plants:secret@127.0.0.1:1,b/plants?password=secret\r\n')
-  // As an editor on Windows writes it.
+  // With the byte order mark and line ends of Windows editors.
   write(
     '.env',
     `\ufeffPORT=4001\r\nBASE_PATH="/of-file"\r\nLOG_LEVEL=warn\r\nHOST=::1\r\nRATE_LIMIT=5/s\r\nDATABASE_URL_FILE=${url}\r\n`,
@@ -237,7 +237,7 @@ test('a flag beats the environment, which beats .env; secrets may be in files, a
   t.match(table.stdout, /\nMAX_CONNECTIONS +\(45 % [^)]+\) +default\n/)
 })
 
-test('exports variables of OpenTelemetry from .env only with an endpoint', async (t) => {
+test('sets variables of OpenTelemetry from .env only with an endpoint', async (t) => {
   const directory = t.testdir({ '.env': 'OTEL_SERVICE_NAME=of-file\nOTEL_BSP_SCHEDULE_DELAY=20\n' })
   const cwd = process.cwd()
   process.chdir(directory)
@@ -251,7 +251,7 @@ test('exports variables of OpenTelemetry from .env only with an endpoint', async
   t.notOk('OTEL_BSP_SCHEDULE_DELAY' in process.env)
 })
 
-test('a command names a bad setting as the user wrote it, with exit code 1', async (t) => {
+test('a command names an invalid setting as the user wrote it, with exit code 1', async (t) => {
   const directory = createDirectory(t)
   mkdirSync(join(directory, 'folder'))
   writeFileSync(join(directory, 'empty'), '\n')
@@ -308,7 +308,7 @@ test('serve --help and docs/configure.md have every setting', async (t) => {
   }
 })
 
-test('explains an unavailable address by its settings', async (t) => {
+test('reports an unavailable address with the settings that name it', async (t) => {
   const cases: [code: string, port: number, line: string][] = [
     ['EADDRINUSE', 3000, 'PORT 3000 is in use; try PORT=3001'],
     ['EADDRINUSE', 65_535, 'PORT 65535 is in use; try PORT=65534'],

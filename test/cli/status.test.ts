@@ -37,7 +37,7 @@ for (const engine of engines)
     t.match((await run(t, url)).stdout, /\nservice {2}running: serve/)
     service.child.kill('SIGKILL')
     await service.ended
-    // A PostgreSQL server notices a lost client with some delay.
+    // A PostgreSQL server detects a lost client with some delay.
     await until(async () => (await read(t, url)).service.running === false)
 
     const store = await open(t, url)
@@ -122,7 +122,7 @@ test('status shows the standbys of a cluster with their lag, to roles that may s
 
   await cluster.caughtUp()
   const reversed = cluster.url().replace(/@[^/]*/, `@127.0.0.1:${standby.port},127.0.0.1:${primary.port}`)
-  t.match(await read(t, reversed), { cluster: { role: 'primary' } }, 'in any order of the hosts')
+  t.match(await read(t, reversed), { cluster: { role: 'primary' } }, 'whatever the order of the hosts')
   t.match(await read(t, standby.url()), {
     cluster: { server: `127.0.0.1:${standby.port}`, role: 'standby', standbys: [] },
     service: { running: null },

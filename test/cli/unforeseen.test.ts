@@ -28,7 +28,7 @@ const failures: [title: string, code: string, fail: (service: Service) => unknow
 ]
 
 for (const [title, code, fail] of failures)
-  test(`an unexpected error${title} is logged, and ends the service with exit code 1`, async (t) => {
+  test(`logs an unexpected error${title}, and ends the service with exit code 1`, async (t) => {
     const DATABASE_URL = await sqlite.createDatabase(t)
     const service = await startService(t, { ...preload(code), DATABASE_URL, DRAIN_DELAY: '3600' })
     await fail(service)

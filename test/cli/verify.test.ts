@@ -1,4 +1,4 @@
-// verify: finds everything that the service did not write that way, and changes nothing.
+// verify: finds whatever the service did not write, and changes nothing.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import { findPage, flipBit, overwritePage, tamper, truncate } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 60
-/** Read in several pages. */
+/** Enough plants for several pages. */
 const many = 3000
 const malformed = 'database disk image is malformed'
 
@@ -101,7 +101,7 @@ for (const engine of engines) {
     ],
     ['a store without its id', `UPDATE meta SET value = 'x' WHERE key = 'store'`, ['the store has no id']],
   ]
-  // All engines check rows in the same way.
+  // Checks of rows do not depend on the engine.
   for (const [title, statements, faults] of engine === engines.at(-1) ? damages : [])
     test(`${engine.name}: verify reports ${title}`, async (t) => {
       const url = await make(t, engine)
@@ -198,7 +198,7 @@ test('verify reports the positions on an overwritten page, and checks all other 
 
 test('verify reports plants whose text is unreadable, and checks the one between them', async (t) => {
   const url = await make(t, sqlite)
-  // So long that SQLite stores the end in separate pages.
+  // Long enough for SQLite to store the end in separate pages.
   const long = (end: string) => `{"name":"${'x'.repeat(10_000)} ${end}","tag":""}`
   const items = [long('the end'), '{"name":"a","tag":""}', long('another end')]
   const rows = items.map((item, index) => `(${62 + index}, '${item}', '', 1)`)

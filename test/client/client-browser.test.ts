@@ -44,7 +44,7 @@ const retryAfter = `(async ({ baseUrl, token }) => {
   return [response.status, response.headers.get('retry-after')]
 })`
 
-test('in a browser a page of another origin adds, lists, pages and retries', async (t) => {
+test('adds, lists, pages and retries on a page of another origin', async (t) => {
   const site = await startSite(t)
   const { store, faults } = await openFailing(t)
   const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })

@@ -135,7 +135,7 @@ test('the examples of the README run', async (t) => {
   t.same([...new Set(examples.map(({ heading }) => heading))], Object.keys(shown))
   const { url, env } = await start(t)
   for (const { heading, language, text } of examples) {
-    // Where openapi-fetch is installed too.
+    // A directory where openapi-fetch is also installed.
     const file = join(language === 'ts' ? join(root, 'client/dist') : project, `example.${language}`)
     writeFileSync(file, text)
     t.teardown(() => rmSync(file, { force: true }))
@@ -160,7 +160,7 @@ async function bundle(text: string): Promise<string> {
   return (outputFiles[0] as { text: string }).text
 }
 
-test('the client is small, and adds nothing to a bundle that does not use it', async (t) => {
+test('the client is small, and is removed from a bundle that does not use it', async (t) => {
   const bytes = gzipSync(await bundle(`export * from 'plant-store-client'`), { level: 9 }).length
   t.comment(`${bytes} bytes`)
   t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)

@@ -20,13 +20,13 @@ const passing: [title: string, fault: Fault][] = [
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
   ['a 500', { status: 500, body: '{"type":"about:blank"}' }],
   ['a 502 of a proxy', { status: 502 }],
-  ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
+  ['a success that is not JSON', { status: 200, body: '<h1>Log in</h1>' }],
   ['a success that says nothing', { status: 200, body: 'null' }],
   ['a problem with unknown faults', { status: 503, body: '{"type":"about:blank","errors":[null]}' }],
 ]
 
 for (const [title, fault] of passing)
-  test(`after ${title} a plant is added once, and lists are read`, async (t) => {
+  test(`adds a plant once and reads lists after ${title}`, async (t) => {
     const { store, front, listed } = await setUp(t, [fault, fault])
     t.same(await store.add(alder), alder)
     t.same(await listed(), [alder])
@@ -39,7 +39,7 @@ for (const [title, fault] of passing)
     t.equal(front.faults.length, 0)
   })
 
-test('after 503 nothing-added and outcome-unknown a plant is added once, and unread is retried', async (t) => {
+test('adds a plant once after 503 nothing-added and outcome-unknown, and retries unread', async (t) => {
   for (const outcome of ['nothing-added', 'unknown'] as const) {
     const { store, front, listed, storeFaults } = await setUp(t)
     storeFaults.push(outcome)
@@ -53,10 +53,10 @@ test('after 503 nothing-added and outcome-unknown a plant is added once, and unr
   t.same(storeFaults, [])
 })
 
-test('the client waits as long as Retry-After says, in seconds or as a date', async (t) => {
+test('waits for Retry-After, in seconds or as a date', async (t) => {
   for (const value of ['3600', new Date(Date.now() + 3_600_000).toUTCString()]) {
     const fault = { status: 503, headers: { 'retry-after': value } }
-    const onRetry = () => t.fail(`it must not wait until ${value}`)
+    const onRetry = () => t.fail(`it must not wait for ${value}`)
     const { store, front } = await setUp(t, [fault], { ...soon, totalMs: 60_000, onRetry })
     t.equal((await refusal(t, store.add(alder))).problem.status, 503, `${value} exceeds totalMs`)
     t.equal(front.seen.length, 1)
@@ -66,7 +66,7 @@ test('the client waits as long as Retry-After says, in seconds or as a date', as
   t.equal(front.seen.length, 2)
 })
 
-test('a random id that is already taken is replaced', async (t) => {
+test('replaces a random id that is already taken', async (t) => {
   const body = JSON.stringify({ type: '/problems/id-conflict', title: '', status: 409, detail: '' })
   const { store, front, listed } = await setUp(t, ['lost', { status: 409, body }])
   await store.add(alder)
@@ -76,7 +76,7 @@ test('a random id that is already taken is replaced', async (t) => {
   t.same(await listed(), [alder])
 })
 
-test('a signal that is used for many calls keeps no listeners', async (t) => {
+test('leaves no listeners on a signal that is used for many calls', async (t) => {
   const { store, front } = await setUp(t, ['lost'])
   const { signal } = new AbortController()
   await store.add(alder, { signal })
@@ -124,7 +124,7 @@ test('attempts are limited, and the error says whether the plant may have been a
   }
 })
 
-test('a silent attempt is followed by the next one', { timeout: 60_000 }, async (t) => {
+test('retries after a silent attempt', { timeout: 60_000 }, async (t) => {
   const { store, front, listed } = await setUp(t, ['silent'], { ...soon, silenceMs: 500 })
   t.same(await store.add(alder), alder)
   t.same(await listed(), [alder])
@@ -160,9 +160,7 @@ test('a list that keeps arriving may take longer than totalMs', { timeout: 60_00
   t.same((await store.list()).plants, [])
 })
 
-test('a call ends after totalMs, even if a list was cut off before', {
-  timeout: 60_000,
-}, async (t) => {
+test('a call ends after totalMs, even if a list was cut off before', { timeout: 60_000 }, async (t) => {
   const late = { name: 'PlantStoreUnreachable', mayBeAdded: true, cause: { name: 'TimeoutError' } }
   const { store, front } = await setUp(t, ['silent'], { ...soon, totalMs: 200 })
   t.match(await rejection(t, store.add(alder)), late)

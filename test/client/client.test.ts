@@ -8,7 +8,7 @@ import { alder, ids, refusal, rejection, setUp, soon, startFailing } from './cli
 
 const collect = (items: AsyncIterable<unknown>) => Readable.from(items).toArray()
 
-test('an id of the caller is sent, and one that is already taken is refused', async (t) => {
+test('sends an id of the caller, and rejects if it is already taken', async (t) => {
   const { store, front, listed } = await setUp(t)
   t.same(await store.add({ ...alder, id: 7 }), alder)
   t.same(await store.add({ ...alder, id: 7 }), alder, 'a retry of the caller adds nothing')
@@ -20,7 +20,7 @@ test('an id of the caller is sent, and one that is already taken is refused', as
   t.same(await listed(), [alder])
 })
 
-test('ids are random, and safe integers', (t) => {
+test('ids are random, and safe integers', async (t) => {
   const made = Array.from({ length: 1000 }, makeId)
   t.equal(new Set(made).size, 1000)
   t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0))
@@ -28,7 +28,6 @@ test('ids are random, and safe integers', (t) => {
     made.some((id) => id > 2 ** 52),
     'all 53 bits are used',
   )
-  t.end()
 })
 
 test('an unreachable service is an error with its cause', async (t) => {
@@ -50,7 +49,7 @@ test('a list that has not changed is not sent again', async (t) => {
   t.match(await store.list({ ifNoneMatch: etag }), { plants: [alder], notModified: undefined })
 })
 
-test('polling gets each new plant once', async (t) => {
+test('returns each new plant once when polling', async (t) => {
   const { store } = await setUp(t, [], soon, startFailing(t))
   const names = Array.from({ length: 7 }, (_, n) => `${n}`)
   for (const pageSize of [1, 3, 1000]) {
@@ -68,12 +67,12 @@ test('polling gets each new plant once', async (t) => {
     const broken = store.all({ pageSize })
     for await (const plant of broken) if (plant.name === '2') break
     const rest = await collect(store.all({ pageSize, after: broken.after }))
-    t.equal(rest.length, before + names.length - 3, 'also after a break in the middle of a page')
+    t.equal(rest.length, before + names.length - 3, 'after a break in the middle of a page')
   }
   await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })
 
-test('a refused request is a typed error with all its faults, and is not repeated', async (t) => {
+test('rejects a refused request with a typed error and all its faults, without a retry', async (t) => {
   const { store, front } = await setUp(t)
   const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
   t.equal(error.kind, 'invalid-request')
@@ -88,13 +87,12 @@ test('a refused request is a typed error with all its faults, and is not repeate
   t.equal(front.seen.length, 2, 'a refusal is not retried')
 })
 
-test('a fault without a pointer belongs to the whole request', (t) => {
+test('a fault without a pointer belongs to the whole request', async (t) => {
   const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
   t.equal(
     new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
     '400 a: b\nrequest: c',
   )
-  t.end()
 })
 
 test('no error contains the token', async (t) => {
@@ -167,7 +165,7 @@ test('a signal aborts a call that waits for its next attempt', { timeout: 60_000
   const controller = new AbortController()
   const failing = (url: string, init: RequestInit) =>
     fetch(url, init).catch((error) => {
-      // The client is in its pause as soon as it has seen the error.
+      // The client is in its pause once it has received the error.
       setImmediate(() => controller.abort(reason))
       throw error
     })

@@ -16,7 +16,7 @@ const programs: [name: string, command: string[], ...tools: Tool[]][] = [
   ['go.go', ['go', 'run'], 'go'],
 ]
 const added = ['Black alder', 'Grey alder']
-/** Two pages of the programs, even with the plants that each of them adds. */
+/** Few enough for two pages of the programs, even with the plants that each of them adds. */
 const earlier = 101
 const basePath = '/store/v1'
 
@@ -71,7 +71,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     t.equal(new Set(ids).size, 2)
   })
 
-  test(`${name} prints why it is refused, does not retry, and follows no redirect`, {
+  test(`${name} prints the reason of a refusal, does not retry, and follows no redirect`, {
     skip,
   }, async (t) => {
     const moved = { status: 302, headers: { location: '/elsewhere' }, body: 'moved' }

@@ -5,12 +5,12 @@ import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { listen } from '../support/wire.ts'
 
-/** An answer that replaces the one of the service. */
+/** A response that replaces that of the service. */
 export type Canned = { status: number; headers?: Record<string, string>; body?: string }
 /**
- * `lost`: the request does not reach the service; `unanswered`: the service answers, the client hears nothing;
- * `half`: the client gets half of the answer, then the connection breaks; `stalled`: the connection stays open instead;
- * `silent`: no answer, and the connection stays open; undefined: no fault.
+ * `lost`: the request does not reach the service; `unanswered`: the service responds, but the connection to the client
+ * breaks; `half`: the connection breaks after half of the response; `stalled`: it stays open after that half; `silent`:
+ * no response, and the connection stays open; undefined: no fault.
  */
 export type Fault = 'lost' | 'unanswered' | 'half' | 'stalled' | 'silent' | Canned | undefined
 export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }

@@ -1,5 +1,4 @@
-// Changes to one place in a copy of the code show in answers, the contract and types. fields.test.ts adds fields to
-// plants.
+// A change to one place of the code changes responses, the contract and types. fields.test.ts adds fields to plants.
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -77,7 +77,7 @@ test('the document is valid OpenAPI 3.1', async (t) => {
   t.match(await new Validator().validate(structuredClone(document)), { valid: true })
 })
 
-test('all files have the version of package.json', (t) => {
+test('all files have the version of package.json', async (t) => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
   const { version } = JSON.parse(read('package.json'))
   const { packages, ...lockfile } = JSON.parse(read('package-lock.json'))
@@ -88,13 +88,11 @@ test('all files have the version of package.json', (t) => {
     Array(5).fill(version),
   )
   t.match(read('client/README.md'), `./plant-store-client-${version}.tgz`)
-  t.end()
 })
 
-test('the dialog for the token names a command that runs as it is written', (t) => {
+test('the dialog for the token names a command that can be run verbatim', async (t) => {
   const { description } = document.components.securitySchemes.bearer
   t.match(description, /`npx plant-store token create --name NAME` .*without `npx`/)
-  t.end()
 })
 
 test('every schema has a description and examples, and those of plants are closed', async (t) => {
@@ -102,7 +100,7 @@ test('every schema has a description and examples, and those of plants are close
   for (const [pointer, schema] of walk(components)) {
     if (typeof schema.type !== 'string' || pointer.includes('/examples/')) continue
     t.ok(schema.description, pointer)
-    // Clients must expect new members only where an error is explained.
+    // Clients must tolerate new members only in errors.
     const isOpen = ['Problem', 'Fault'].includes(schema.$id)
     if (schema.type === 'object') t.equal(schema.additionalProperties, isOpen, pointer)
   }

@@ -1,4 +1,5 @@
-// Files, scripts, settings, commands, flags and metrics that README.md, CONTRIBUTING.md, SECURITY.md and docs/ name exist.
+// Every file, script, setting, command, flag and metric named in README.md, CONTRIBUTING.md, SECURITY.md and docs/
+// exists.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -21,14 +22,13 @@ function check(
   least: number,
   exists: (name: string, ...more: string[]) => boolean,
 ) {
-  test(`each ${what} that a page names exists`, (t) => {
+  test(`each ${what} that a page names exists`, async (t) => {
     const found = pages.flatMap((page) =>
       [...read(page).matchAll(pattern)].map(([, ...groups]) => ({ page, groups })),
     )
     t.ok(found.length >= least, `${found.length} are found`)
     for (const { page, groups } of found)
       if (!exists(...(groups as [string]))) t.fail(`${page}: ${groups.join(' ')}`)
-    t.end()
   })
 }
 

@@ -1,4 +1,4 @@
-// The pages in Markdown: links and contents are right, and docs/operate.md explains every line that the code can log.
+// The pages in Markdown: links and contents are correct, and docs/operate.md explains every line that the code can log.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,7 +24,7 @@ function toAnchor(title: string): string {
   return letters.replaceAll(' ', '-')
 }
 
-test('each link points to an existing file and heading', (t) => {
+test('each link points to an existing file and heading', async (t) => {
   t.ok(pages.length > 25)
   for (const page of pages)
     for (const [, target = '', anchor] of readText(page).matchAll(/\]\(([^)#:\s]*)(?:#([^)]*))?\)/g)) {
@@ -33,10 +33,9 @@ test('each link points to an existing file and heading', (t) => {
       const anchors = readHeadings(file).map(({ title }) => toAnchor(title))
       t.ok(anchors.includes(anchor), `${page}: ${target}#${anchor}`)
     }
-  t.end()
 })
 
-test('the contents at the top of a page are its headings in order', (t) => {
+test('the contents at the top of a page are its headings in order', async (t) => {
   let seen = 0
   for (const page of pages) {
     const contents = /^# .+\n(\[.+?\)(?: ·\n\[.+?\))*)\n/.exec(readText(page))?.[1]
@@ -46,7 +45,6 @@ test('the contents at the top of a page are its headings in order', (t) => {
     t.equal(contents, chapters.map(({ title }) => `[${title}](#${toAnchor(title)})`).join(' ·\n'), page)
   }
   t.ok(seen >= 5)
-  t.end()
 })
 
 const operate = readFileSync(`${root}docs/operate.md`, 'utf8')
@@ -70,26 +68,24 @@ const found = sources.flatMap((code) =>
 )
 const logged = found.filter((one) => one !== undefined)
 
-test('operate.md explains every line of the log', (t) => {
+test('operate.md explains every line of the log', async (t) => {
   t.ok(logged.length > 25, `${logged.length} are found`)
   for (const line of logged)
     t.ok(
       explained.some((one) => line.includes(one)),
       line,
     )
-  t.end()
 })
 
-test('every line that operate.md explains is in the code', (t) => {
+test('every line that operate.md explains is in the code', async (t) => {
   for (const one of explained)
     t.ok(
       logged.some((line) => line.includes(one)),
       one,
     )
-  t.end()
 })
 
-test('every message that operate.md explains is in the code', (t) => {
+test('every message that operate.md explains is in the code', async (t) => {
   const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
   const code = files.map((file) => readFileSync(root + file, 'utf8').replaceAll("\\'", "'")).join('')
   const [, index = ''] = /## By message\n(.*?)\n## /s.exec(operate) ?? []
@@ -100,5 +96,4 @@ test('every message that operate.md explains is in the code', (t) => {
   t.ok(messages.length > 12)
   for (const part of messages.flatMap((message) => message.split('…')).map((text) => text.trim()))
     t.ok(code.includes(part), part)
-  t.end()
 })

@@ -142,7 +142,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ],
 ]
 
-/** It holds one plant, and no test adds another. */
+/** The store has one plant, and no test adds another. */
 let service: Running
 before(async () => {
   service = await startApp(tap)
@@ -201,7 +201,7 @@ test('every other bad request gets its own status', async (t) => {
 test('bytes that are not HTTP get 400, and the connection ends', async (t) => {
   const { app, port } = service
   const { keepAliveTimeout } = app.server
-  // A connection that is kept alive would also end, but much later.
+  // A kept-alive connection would also be closed, but much later.
   app.server.keepAliveTimeout = 1
   for (const [title, status, bytes] of garbage) {
     const answers = await exchange(port, Buffer.from(bytes, 'latin1'), Number.POSITIVE_INFINITY)

@@ -38,7 +38,7 @@ test('every answer has nosniff and a request id, and does not name the software'
   }
 })
 
-test('a connection stays open longer than those of load balancers, for 1000 requests', async (t) => {
+test('keeps a connection open longer than load balancers do, for 1000 requests', async (t) => {
   const { app, port } = await startApp(t)
   t.equal(app.server.keepAliveTimeout, 72_000)
   for (const parts of [{}, { body: '{"name":"a","tag":""}' }]) {
@@ -53,9 +53,7 @@ test('a connection stays open longer than those of load balancers, for 1000 requ
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */
 async function startLogged(t: Test) {
   let lines = ''
-  const write = (more: Uint8Array) => {
-    lines += Buffer.from(more).toString()
-  }
+  const write = (more: Uint8Array) => (lines += Buffer.from(more).toString())
   const { app, port, url } = await startApp(t, undefined, { write, mask })
   const close = async () => {
     await app.close()

@@ -28,7 +28,7 @@ const shapes: Record<string, string | Buffer> = {
 const visits = isFull ? 600 : 60
 const clientsAtOnce = isFull ? 100 : 30
 
-/** Sends bytes, then resets the connection: at once, or at the first bytes of an answer, after 20 ms at the latest. */
+/** Sends bytes, then resets the connection: at once, or at the first bytes of a response, but after at most 20 ms. */
 function visit(port: number, bytes: string | Buffer, stay: boolean): Promise<void> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => {
@@ -42,7 +42,7 @@ function visit(port: number, bytes: string | Buffer, stay: boolean): Promise<voi
   })
 }
 
-test('nothing that a client sends crashes the service, even if it disconnects at once', async (t) => {
+test('survives whatever a client sends, even if it disconnects at once', async (t) => {
   const service = await startService(t, { LOG_LEVEL: 'error' }, createDirectory(t))
   const port = Number(new URL(service.url).port)
   for (const [name, bytes] of Object.entries(shapes)) {
@@ -55,7 +55,7 @@ test('nothing that a client sends crashes the service, even if it disconnects at
   }
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })
-  t.equal(service.output().stderr, '', 'and logs no error')
+  t.equal(service.output().stderr, '', 'the service logs no error')
 })
 
 test('a client that has closed its sending side still gets the whole list', async (t) => {
@@ -63,7 +63,7 @@ test('a client that has closed its sending side still gets the whole list', asyn
   const length = await fillLarge(store)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write(`GET /plants HTTP/1.0\r\n${auth}\r\n`)
-  // By then the list fills all buffers.
+  // By then, the list has filled all buffers.
   await once(socket, 'readable')
   socket.end()
   let bytes = 0

@@ -25,7 +25,7 @@ const divisor = isFull ? 1 : 3
 const test = (title: string, run: (t: Test) => Promise<void>) => tap.test(title, { buffered: true }, run)
 tap.jobs = 10
 
-/** With a third of the time, a writer on a busy machine may answer too late. */
+/** With a third of the time, a writer on a busy machine could be too late. */
 const refused = isFull ? /Nothing was added/ : /Nothing was added|not known/
 
 type Timed = Answer & { ms: number }
@@ -43,7 +43,7 @@ function assertInTime(t: Test, answer: Timed, detail: RegExp): void {
   assertWithin(t, answer.ms, promisedMs)
 }
 
-test('while the file is locked every addition is refused in time, and nothing is added later', async (t) => {
+test('refuses every addition in time while the file is locked, and adds nothing later', async (t) => {
   const database = await sqlite.createDatabase(t)
   const { url } = await startApp(t, database)
   const other = new DatabaseSync(fileURLToPath(database))
@@ -76,7 +76,7 @@ test('a service that stops while its file is locked answers waiting requests', a
     return socket
   })
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
-  // The service has these requests once it answers a later one.
+  // The service has received these requests once it answers a later one.
   await request(`${service.url}/plants`)
   const answers = sockets.map(async (socket) =>
     readAnswers((await socket.setEncoding('latin1').toArray()).join('')),
@@ -102,7 +102,7 @@ test('the deadline of the store is earlier than that of the request', async (t) 
   const options = { store: { ...store, log: { ...store.log, append } }, verify: () => grant }
   const { port, url } = await startApp(t, '', options)
   t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
-  // The time starts at the end of the body.
+  // The time limit starts at the end of the body.
   const bytes = compose({ body: '{"name":"b","tag":""}' })
   const socket = connect(port, '127.0.0.1').setNoDelay()
   socket.write(bytes.subarray(0, -1))
@@ -112,13 +112,13 @@ test('the deadline of the store is earlier than that of the request', async (t) 
   socket.destroy()
   for (const ms of leftMs) t.ok(ms > 0 && ms <= storeLimitMs, `${ms} of ${storeLimitMs} ms`)
   t.equal(leftMs.length, 2)
-  // A token whose verdict ends now may have been revoked, so the deadline is earlier.
+  // A verdict that expires now needs another look-up first, so the deadline is earlier.
   grant.untilMs = performance.now()
   t.equal((await request(`${url}/plants`, { body: { name: 'c', tag: '' } })).status, 200)
   t.ok(Number(leftMs[2]) <= (storeLimitMs * 2) / 3)
 })
 
-/** A store whose log never answers one of its verbs. */
+/** A store whose log never answers one of its methods. */
 async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
   const store = await openStore(await sqlite.createDatabase(t))
   return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }

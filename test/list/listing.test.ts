@@ -18,7 +18,7 @@ async function startWithPlants(t: Test, databaseUrl: string, env: NodeJS.Process
   return running
 }
 
-/** The target of the Link header, if there is one. */
+/** The target of the Link header, if any. */
 function nextOf(headers: Headers): string | undefined {
   const link = headers.get('link')
   return link === null ? undefined : /^<([^>]+)>; rel="next"$/.exec(link)?.[1]
@@ -26,7 +26,7 @@ function nextOf(headers: Headers): string | undefined {
 
 for (const engine of engines) {
   test(`${engine.name}: listing`, async (t) => {
-    /** Nothing is added to its plants. */
+    /** Tests only read its plants. */
     const kept = await startWithPlants(t, await engine.createDatabase(t))
     const { url } = kept
 
@@ -95,7 +95,7 @@ for (const engine of engines) {
       const etagOf = async (url: string) => (await request(url)).headers.get('etag')
       const all = await etagOf(`${one.url}/plants`)
       const first = await etagOf(`${one.url}/plants?limit=5`)
-      t.match(all, /^W\/"[\x21\x23-\x7e]+"$/, 'weak, since it is the same for all codings')
+      t.match(all, /^W\/"[\x21\x23-\x7e]+"$/, 'the ETag is weak, since it is the same for all codings')
       t.equal(await etagOf(`${one.url}/plants`), all)
       t.not(first, all)
       t.not(await etagOf(`${one.url}/plants?limit=6`), first)
@@ -137,7 +137,7 @@ for (const engine of engines) {
         [`"other, ${etag}`, 200],
         [`${etag}; ${etag}`, 200],
         [`${etag}, "with space "`, 200],
-        // Refused at once; a careless pattern would try every split of the white space.
+        // Refused quickly; a careless pattern would try every split of the white space.
         [`${etag}${', \t '.repeat(3500)}x`, 200],
         [`${etag},${' '.repeat(15_000)}x`, 200],
       ]

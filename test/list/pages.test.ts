@@ -1,5 +1,5 @@
-// Lists are read in parts of bounded size. The stored text of plants is a format: logs, ETags and retries contain it, so
-// it may change only together with its number.
+// Lists are read in parts of bounded size. The stored text of plants is a format: logs, ETags and retries contain it,
+// so a change requires a new format number.
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { test } from 'tap'
@@ -27,7 +27,7 @@ test('reads a list of the largest plants in parts of at most 256 KiB, except the
   }
   const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, read } } })
   t.equal((await request(`${url}/plants`)).text, `[${items}]`)
-  // The first parts are larger, because the size of these plants is not known yet.
+  // The first parts are larger, because the size of the plants is still unknown.
   t.ok(
     sizes.slice(-10).every((size) => size <= 2 * 256 * 1024),
     String(sizes.slice(-10)),
@@ -35,7 +35,7 @@ test('reads a list of the largest plants in parts of at most 256 KiB, except the
   t.ok(sizes.length > 10)
 })
 
-test('frees the place of a long list whose client has left', async (t) => {
+test('frees the slot of a long list whose client has disconnected', async (t) => {
   const log = new MemoryLog(Array.from({ length: 300 }, () => ({ item: largest, id: undefined })))
   const pages = new Pages(log)
   const range = rangeOf(0, 300, await log.head())
@@ -44,7 +44,7 @@ test('frees the place of a long list whose client has left', async (t) => {
   for (let n = 0; n <= 100; n++) await t.resolves(leave(n % 2 ? 'gzip' : 'identity'))
 })
 
-/** A change here needs another `itemFormat`, and a decision about the plants that are stored already. */
+/** A change here requires a new `itemFormat`, and a decision about plants that are already stored. */
 const golden: [name: string, tag: string, text: string][] = [
   ['Alder', 'Alnus', '{"name":"Alder","tag":"Alnus"}'],
   ['a', '', '{"name":"a","tag":""}'],

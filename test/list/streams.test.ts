@@ -51,7 +51,7 @@ for (const engine of engines) {
 
     await t.test('are sent whole, in order and as JSON', async (t) => {
       const whole = await request(`${url}/plants`)
-      t.ok(whole.text === expected, 'the same to the byte')
+      t.ok(whole.text === expected, 'byte-identical')
       t.equal(whole.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(whole.headers.get('link'), null)
       const part = await request(`${url}/plants?limit=5001`)
@@ -60,7 +60,7 @@ for (const engine of engines) {
       t.equal(((await request(`${url}${next}`)).json() as unknown[]).length, 5001)
     })
 
-    await t.test('are read no faster than their clients read, and not at all once those leave', async (t) => {
+    await t.test('are read only as fast as their clients read, until those disconnect', async (t) => {
       await request(`${url}/plants`)
       const start = reads.count
       await request(`${url}/plants`)
@@ -102,7 +102,7 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     ;[broken, faults] = [true, 0]
     let received = ''
     socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
-    socket.on('end', () => t.fail('the list ended as if it were complete'))
+    socket.on('end', () => t.fail('the truncated list must not end normally'))
     // Rejects with the error of the socket.
     await t.rejects(once(socket, 'close'), { code: 'ECONNRESET' })
     t.ok(faults > 0)

@@ -1,4 +1,4 @@
-// The log of a service process: one line per request, and a shutdown that waits for no reader.
+// The log of a service process: one line per request, and a shutdown that does not wait for the reader of the log.
 import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { test } from 'tap'
@@ -66,7 +66,7 @@ async function makeLines({ url }: Service, count: number): Promise<void> {
     await Promise.all(Array.from({ length: 50 }, () => ask(`${url}/${'x'.repeat(900)}`)))
 }
 
-test('a service answers and ends even if nobody reads its log', async (t) => {
+test('answers and shuts down even if nobody reads its log', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
   await makeLines(service, 1500)
@@ -76,7 +76,7 @@ test('a service answers and ends even if nobody reads its log', async (t) => {
   t.same(await ended, [null, 'SIGTERM'])
 })
 
-test('lines are counted as dropped when the reader of the log has gone, and the service ends with 0', async (t) => {
+test('counts lines as dropped after the reader of the log has exited, and exits with 0', async (t) => {
   const service = await startService(t, { ADMIN_PORT: '0' }, createDirectory(t))
   const admin = await findAdmin(service)
   service.child.stderr.destroy()

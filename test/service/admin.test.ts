@@ -169,13 +169,13 @@ test('promtool accepts the alerts, and their tests pass', { skip: noPromtool }, 
   t.match(await run('promtool', ['test', 'rules', join(deploy, 'prometheus-rules.test.yml')]), { code: 0 })
 })
 
-test('with DRAIN_DELAY a service still answers after SIGTERM, but is not ready', async (t) => {
+test('with DRAIN_DELAY still answers after SIGTERM, but is not ready', async (t) => {
   const { service, admin } = await startReady(t, { DRAIN_DELAY: '3600' })
   service.child.kill('SIGTERM')
   await until(async () => (await ask(`${admin}/readyz`)).status === 503)
   t.match(await ask(`${admin}/readyz`), unready('draining'))
   t.equal((await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })).status, 200)
-  // A second signal ends the wait, unless it is an echo of the first.
+  // A second signal ends the wait, unless it arrives so soon that it repeats the first.
   await new Promise((resolve) => setTimeout(resolve, 600))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0 })
@@ -187,7 +187,7 @@ const answers = (url: string) =>
     () => false,
   )
 
-test('a service whose database does not answer yet is live but not ready, and SIGTERM ends it at once', async (t) => {
+test('is live but not ready until its database answers, and exits at once on SIGTERM', async (t) => {
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
   const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
@@ -200,7 +200,7 @@ test('a service whose database does not answer yet is live but not ready, and SI
   t.notMatch(service.output().stderr, /secret/)
 })
 
-test('a database whose commits wait for a missing standby is not ready', async (t) => {
+test('is not ready while commits wait for a missing standby', async (t) => {
   const server = await ownServer()
   const store = await openStore(server.url())
   t.teardown(() => store.close())
@@ -223,7 +223,7 @@ test('a database whose commits wait for a missing standby is not ready', async (
   await until(isReady)
 })
 
-test('the health check of the image asks the service, and not a proxy', async (t) => {
+test('the health check of the image asks the service without a proxy', async (t) => {
   const { url, drain, serve } = await startAdmin(t)
   serve(makeStore(async () => {}))
   const { port } = new URL(url)

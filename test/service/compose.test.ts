@@ -5,7 +5,7 @@ import { parse, parseAllDocuments } from 'yaml'
 
 import { settingRows } from '../../src/settings.ts'
 
-/** A shutdown takes at most this long. */
+/** The longest shutdown. */
 const stopMs = 10_000
 
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
@@ -14,7 +14,7 @@ const isUnknown = (setting: string) => !names.includes(setting)
 type Service = { environment: Record<string, string>; secrets?: string[] }
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
-  test(`${file} runs the image, hardened, with existing settings`, (t) => {
+  test(`${file} runs the image, hardened, with existing settings`, async (t) => {
     const {
       services,
       volumes,
@@ -35,13 +35,12 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
         if (name.endsWith('_FILE')) t.ok(own.includes(value.replace('/run/secrets/', '')), name)
         t.notMatch(value, /:\/\/[^/]*:[^/]*@/, `no password in ${name}`)
       }
-    t.end()
   })
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 for (const file of ['postgres.yaml', 'sqlite.yaml'])
-  test(`kubernetes/${file} runs the image of this version, hardened, with probes and enough time to drain`, (t) => {
+  test(`kubernetes/${file} runs the image of this version, hardened, with probes and enough time to drain`, async (t) => {
     const text = readFileSync(new URL(`../../deploy/kubernetes/${file}`, import.meta.url), 'utf8')
     const { spec } = parseAllDocuments(text)
       .map((one) => one.toJS())
@@ -50,7 +49,7 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.equal(container.image, `plant-store:${version}`)
     t.match(container, {
       livenessProbe: { httpGet: { path: '/livez', port: 'admin' } },
-      // Replicas that share a database would all become unready with it.
+      // With /readyz, an outage of the shared database would make all replicas unready.
       readinessProbe:
         file === 'sqlite.yaml'
           ? { httpGet: { path: '/readyz', port: 'admin' } }
@@ -69,5 +68,4 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
         t.ok(container.volumeMounts.some((mount: { mountPath: string }) => value.startsWith(mount.mountPath)))
     const drain = Number(env.find(({ name }) => name === 'DRAIN_DELAY')?.value ?? 0)
     t.ok(spec.terminationGracePeriodSeconds * 1000 > drain * 1000 + stopMs)
-    t.end()
   })

@@ -14,8 +14,8 @@ const unreachable =
   /npm error code (?:EAI_AGAIN|ENOTFOUND|ECONN\w+|ENET\w+|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|SELF_\w+)$/m
 
 /**
- * Runs `npm install` with these arguments, offline as far as the cache of npm has the packages. Resolves to false if it
- * lacks some and the registry cannot be reached.
+ * Runs `npm install` with these arguments, from the cache of npm where possible. Resolves to false if the cache lacks a
+ * package and the registry cannot be reached.
  */
 export async function install(directory: string, args: string[]): Promise<boolean> {
   const options = ['--prefer-offline', '--fetch-retries=0', '--fetch-timeout=60000', '--no-progress']

@@ -43,8 +43,8 @@ const serve = ['serve', '--port', '0']
 
 for (const [title, processes, ...args] of [
   ['where Node can replace its process, the launcher becomes the service and prints nothing', 1, launcher],
-  ['with the flag of npm start it is one process, too', 1, '--min-semi-space-size=8', launcher],
-  ['elsewhere the launcher passes SIGTERM on, and exits after the service', 2, asOldNode, launcher],
+  ['with the flag of npm start, it is also one process', 1, '--min-semi-space-size=8', launcher],
+  ['elsewhere, the launcher forwards SIGTERM, and exits after the service', 2, asOldNode, launcher],
 ] as const)
   test(`${title}; SIGUSR1 opens no debugger`, async (t) => {
     const { child, pid, ended, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
@@ -113,7 +113,7 @@ for (const [how, command, ...args] of starters)
       t.same(more, [])
     })
 
-/** Makes a clone in which only these packages are installed. */
+/** Makes a clone with only these packages installed. */
 function createClone(t: Test, ...installed: string[]): string {
   const clone = createDirectory(t)
   copyClone(clone, false)

@@ -53,7 +53,7 @@ test('lines beyond 8 MiB are dropped and counted, and their number is logged onc
   t.match(JSON.parse(String(lines.at(-1))), { level: 40, lines: dropped, msg: /^log lines were dropped/ })
 })
 
-test('a log resumes when its file can be written again', async (t) => {
+test('resumes a log when its file is writable again', async (t) => {
   const path = join(createDirectory(t), 'log')
   writeFileSync(path, '')
   const descriptor = openSync(path, 'r')
@@ -63,7 +63,7 @@ test('a log resumes when its file can be written again', async (t) => {
   closeSync(descriptor)
   const writable = openSync(path, 'a')
   t.teardown(() => closeSync(writable))
-  t.equal(writable, descriptor, 'the lowest free number is the same')
+  t.equal(writable, descriptor, 'the new descriptor has the same number')
   log.sink.write('{"n":2}\n')
   await log.end()
   t.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
@@ -119,7 +119,7 @@ test('a token is masked in every percent-encoded spelling, and the line stays JS
     .map((line) => JSON.parse(line).msg)
   t.same(messages.slice(0, spellings.length), spellings.fill('/x%22%0A%5C/***'))
   t.same(messages.slice(spellings.length), spellings.fill('/y/***'))
-  t.equal(log.mask('/100%/%zz/%41'), '/100%/%zz/%41', 'other texts stay as they are')
+  t.equal(log.mask('/100%/%zz/%41'), '/100%/%zz/%41', 'leaves other texts unchanged')
 })
 
 test('tokens, passwords and values of a query are masked everywhere', async (t) => {
@@ -152,7 +152,7 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   t.notMatch(text(), /secret|0123456789abc|c2VjcmV0/)
 })
 
-test('a text with many beginnings of tokens is scanned in one pass', async (t) => {
+test('scans a text with many token prefixes in one pass', async (t) => {
   const mask = makeMask(['a-token-for-tests'])
   for (const part of ['eyJ', 'eyJa.', 'plant_', '://', 'e-', '://a:']) {
     const startMs = performance.now()
@@ -188,7 +188,7 @@ test('as text any other line has its level, its details, and the stack of an err
   t.equal(
     toTextLines(Buffer.from('{"time":17***}\n')),
     '{"time":17***}\n',
-    'a line that is no longer JSON stays as it is',
+    'a line that is not JSON is unchanged',
   )
 })
 

@@ -1,5 +1,5 @@
-// The first commands of the README with each supported npm on each supported Node. npm 9 and 10 make no link to the Node
-// of the lockfile.
+// The first commands of the README with each supported npm on each supported Node. npm 9 and 10 do not link the Node of
+// the lockfile into PATH.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const npms = ['9.9.4', '10.8.2', '10.9.9', '11', '12']
 const nodes = [20, 22, 24]
 const all = npms.flatMap((npm) => nodes.map((node): Cell => ({ npm, node })))
-/** npm 12 refuses Node 20. */
+/** npm 12 does not run on Node 20. */
 const cells = all.filter(({ npm, node }) => npm !== '12' || node !== 20)
 /** Also with the packages for development, whose scripts once failed there. */
 const forDevelopment: Cell = { npm: '10.8.2', node: 20 }

@@ -42,7 +42,7 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
   writeFileSync(join(clone, 'CHANGELOG.md'), sections.map((one) => `## ${one}\n\n`).join(''))
   commit = commitClone(clone)
   const before = readdirSync(clone)
-  // The image takes half a minute; a quick run has a buildah that does not work.
+  // The image takes half a minute, so a quick run replaces buildah by a program that fails.
   const broken = createDirectory(t)
   writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
   const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
@@ -54,7 +54,7 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
     env,
   })
   t.equal(code, 0, stderr)
-  // With a lockfile for the package, npm would install nothing for development here.
+  // With the lockfile of the package, npm would not install development packages here.
   const after = readdirSync(clone).filter((name) => name !== '.tap')
   t.same(after.toSorted(), [...before, 'dist'].toSorted())
   const endings = ['.cdx.json', '.notes.md', '.openapi.yaml', '.tgz']
@@ -73,7 +73,7 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
   t.match(
     await make(),
     { stderr: /is not empty/ },
-    'changes outside the path of a request need no new figures',
+    'changes outside the code of requests need no new figures',
   )
   change('src/plants/pages.ts')
   commitChanges(clone)

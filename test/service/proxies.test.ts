@@ -50,17 +50,17 @@ async function checkProxy(t: Test, service: Behind, to: Address): Promise<void> 
   })
   const large = (length: number) => JSON.stringify({ name: 'x'.repeat(length), tag: '' })
   for (const [asked, status] of [
-    // Small enough to be sent before it is refused: a client that is still sending may only see a reset.
+    // Small enough to be sent completely before the refusal; otherwise the client may see only a reset.
     [ask('/plants', { ...to, headers: json, body: large(20_000) }), 413],
     [ask('/plants', to), 401],
-    // The proxies do not wait for the body.
+    // The proxies forward the head without waiting for the body.
     [ask('/plants', { ...to, headers: { 'content-length': '100' }, body: '' }), 401],
     [ask(`/plants?${'x'.repeat(9000)}`, to), 414],
   ] as const)
     t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
 }
 
-/** Asserts that the service, not the proxy, answers while nothing can be added. */
+/** Asserts that the service, not the proxy, answers while additions fail. */
 async function checkReadOnly(t: Test, to: Address): Promise<void> {
   t.match(await ask('/plants?limit=1', { ...to, headers: json }), { status: 200 }, 'lists are served')
   const refused = await ask('/plants', {
@@ -77,14 +77,14 @@ for (const { name, skip, start } of Object.values(proxies))
     const { said, ...to } = await start(t, service)
     await checkProxy(t, service, to)
     lock()
-    // It uses a replica that is not ready if there is no other.
+    // HAProxy uses an unready replica if there is no other.
     if (name === 'haproxy') await said(/backend 'plant-store' has no server available/)
     await checkReadOnly(t, to)
   })
 
-test('the command of docs/secure.md takes the limits of nginx.conf along', {
+test('the command in docs/secure.md includes the limits of nginx.conf', {
   skip: proxies.nginx.skip,
-}, (t) => {
+}, async (t) => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
   const page = readFileSync(`${root}docs/secure.md`, 'utf8')
   const command = /^ +(sed -n .*) \| sudo tee/m.exec(page)?.[1] as string
@@ -93,5 +93,4 @@ test('the command of docs/secure.md takes the limits of nginx.conf along', {
     t.match(taken, limit)
   t.notMatch(taken, /^http|^events/m)
   t.equal(taken.split('{').length, taken.split('}').length)
-  t.end()
 })

@@ -30,7 +30,7 @@ export type Address = { port: number; ca?: string | undefined }
 export type Proxy = {
   name: Tool
   skip: string | false
-  /** Starts it in front of a service, and of a second one that does not exist. */
+  /** Starts the proxy in front of a service, and of a second one that does not run. */
   start(t: Test, service: Pick<Behind, 'port' | 'adminPort'>): Promise<Address & { said: Said }>
 }
 
@@ -38,7 +38,7 @@ type Place = { directory: string; port: number; nobody: number; certificate: Cer
 type Certificate = { key: string; crt: string; pem: string; text: string }
 type Said = (pattern: RegExp) => Promise<unknown>
 
-/** `ready`: what it logs once it knows which services run. */
+/** `ready`: the log line after it has checked the services. */
 function makeProxy(
   name: Tool,
   configure: (place: Place, service: Pick<Behind, 'port' | 'adminPort'>) => string[],
@@ -97,7 +97,7 @@ const haproxy = makeProxy(
 const caddy = makeProxy(
   'caddy',
   ({ directory, port, nobody, certificate }, service) => {
-    // Without its ports for http and for commands.
+    // Without the ports for plain HTTP and for administration.
     const site = `${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${certificate.crt} ${certificate.key}`
     const path = adapt('Caddyfile', directory, {
       '\n{\n': '\n{\n\tadmin off\n\tauto_https off\n',

@@ -70,10 +70,7 @@ async function restartAll(t: Test, proxy: Proxy, running: [Replica, Service][]):
 }
 
 /** Adds and lists plants through the proxy until `isOver`. Resolves to the number of requests by outcome. */
-async function sendRequests(
-  { url }: Proxy,
-  isOver: (count: number) => boolean,
-): Promise<Map<string, number>> {
+async function sendRequests({ url }: Proxy, isOver: (count: number) => boolean) {
   const counts = new Map<string, number>()
   let count = 0
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -106,9 +103,7 @@ async function countFailures(t: Test, drainDelay: string, requests: number): Pro
   for (const replica of replicas) running.push([replica, await startService(t, replica.env)])
   const proxy = await startProxy(t, replicas)
   let isRestarted = false
-  const restarted = restartAll(t, proxy, running).finally(() => {
-    isRestarted = true
-  })
+  const restarted = restartAll(t, proxy, running).finally(() => (isRestarted = true))
   const counts = await sendRequests(proxy, (count) => isRestarted && count >= requests)
   await restarted
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0)

@@ -11,7 +11,7 @@ import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
 import { compose } from '../support/wire.ts'
 
-/** How long a shutdown takes at most, and how long when every client reads its answers. */
+/** The longest shutdown, and the longest one if every client reads its responses. */
 const maxMs = 10_000
 const servedMs = 5000
 
@@ -35,7 +35,7 @@ async function stop(t: Test, service: Service, signal: NodeJS.Signals): Promise<
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  test(`${signal} ends a service under load, and nothing acknowledged is lost`, async (t) => {
+  test(`${signal} ends a service under load without losing an acknowledged plant`, async (t) => {
     const database = await sqlite.createDatabase(t)
     const service = await startService(t, { DATABASE_URL: database })
     const acknowledged = new Set<string>()
@@ -84,7 +84,7 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
   await t.rejects(
     slow.resume().toArray(),
     { code: 'ECONNRESET' },
-    'the partial list is not taken for the whole',
+    'the client detects that the list is partial',
   )
 })
 
@@ -96,7 +96,7 @@ test('an unused connection does not delay a shutdown', async (t) => {
   t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
 })
 
-test('a shutdown waits for a DRAIN_DELAY that is longer than a shutdown may take', async (t) => {
+test('waits for a DRAIN_DELAY that exceeds the time limit of a shutdown', async (t) => {
   const service = await startService(t, { DRAIN_DELAY: isFull ? '12' : '5' }, createDirectory(t))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })

@@ -70,7 +70,7 @@ test('compiled code is not cached where other users could change it', async (t) 
   for (const [umask, isKept] of [
     ['0', false],
     ['020', false],
-    // As where each user has a group.
+    // As on systems where each user has a group.
     ['002', true],
   ] as const) {
     const directory = createDirectory(t)
@@ -81,7 +81,7 @@ test('compiled code is not cached where other users could change it', async (t) 
   }
 })
 
-test('compiled code is cached beside the packages, and a start works without a cache', async (t) => {
+test('caches compiled code beside the packages, and starts without a cache', async (t) => {
   const directory = createDirectory(t)
   const launcher = createClone(directory)
   const start = () => run(process.execPath, [launcher, 'config'], { cwd: directory })

@@ -21,11 +21,10 @@ test('systemd rates the exposure of the unit low', options, async (t) => {
   t.ok(Number(exposure) <= maxExposure, `${exposure}`)
 })
 
-test('only the user of the unit can read its data', (t) => {
+test('only the user of the unit can read its data', async (t) => {
   const lines = readFileSync(unit, 'utf8').split('\n')
   for (const line of ['DynamicUser=yes', 'StateDirectory=plant-store', 'StateDirectoryMode=0700'])
     t.ok(lines.includes(line), line)
   const [, folder] = /^Environment=DATABASE_URL=file:(\S+)\/[^/]+$/m.exec(lines.join('\n')) ?? []
   t.equal(folder, '/var/lib/plant-store')
-  t.end()
 })

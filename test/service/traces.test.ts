@@ -138,7 +138,7 @@ test('a failing collector delays no request, and a shutdown by at most a second'
   }
 })
 
-test('an outage of the collector gets one line at its start, with the reason, and one at its end', async (t) => {
+test('logs an outage of the collector once at its start, with the reason, and once at its end', async (t) => {
   const collector = await startCollector(t)
   collector.answer(answers.refuses)
   const { app, lines, find, lost } = await startTraced(t, collector.env)
@@ -156,8 +156,8 @@ test('an outage of the collector gets one line at its start, with the reason, an
   t.equal(lost(), 2)
 })
 
-test('a collector that only speaks gRPC is named as the reason', async (t) => {
-  // A gRPC server starts with the settings of HTTP/2.
+test('reports a collector that only speaks gRPC as the reason', async (t) => {
+  // A gRPC server first sends an HTTP/2 SETTINGS frame.
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {})
     socket.end(Buffer.from('000006040000000000000500004000', 'hex'))
@@ -171,7 +171,7 @@ test('a collector that only speaks gRPC is named as the reason', async (t) => {
   })
 })
 
-test('a collector that cannot be reached is told in words', async (t) => {
+test('reports an unreachable collector in words', async (t) => {
   for (const host of ['127.0.0.1', 'localhost']) {
     const OTEL_EXPORTER_OTLP_ENDPOINT = `http://${host}:1`
     const { app, find } = await startTraced(t, { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: '20' })

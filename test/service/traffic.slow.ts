@@ -1,5 +1,5 @@
-// Hostile traffic: through each proxy of deploy/proxies a good client waits at most a second, and the memory of the service
-// grows by at most 256 MiB. Without a proxy the service recovers when the traffic ends.
+// Hostile traffic: through each proxy of deploy/proxies, a well-behaved client waits at most a second, and the memory
+// of the service grows by at most 256 MiB. Without a proxy, the service recovers after the traffic.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Sends hostile traffic from 127.0.0.2 for a while. A process, which is forked and gets its task by a message.
+// Sends hostile traffic from 127.0.0.2 for a while. Runs in a forked process, which receives its task as a message.
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 

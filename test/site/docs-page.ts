@@ -2,16 +2,8 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
-/** A page, and everything that has failed on it. */
-export type Opened = { page: Page; faults: string[] }
-
-/** Opens a page, 1280 wide unless told otherwise, and waits until it shows the operations. */
-export async function openDocs(
-  t: Test,
-  browser: Browser,
-  url: string,
-  options: BrowserContextOptions = {},
-): Promise<Opened> {
+/** Opens a page, by default 1280 pixels wide, and waits until it shows the operations. `faults`: all failures on the page. */
+export async function openDocs(t: Test, browser: Browser, url: string, options: BrowserContextOptions = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
   const faults: string[] = []
   t.teardown(async () => {
@@ -49,11 +41,7 @@ export async function authorize(page: Page, token: string): Promise<void> {
 }
 
 /** Opens and executes an operation. Resolves to the status and body that the page shows. */
-export async function execute(
-  page: Page,
-  operationId: string,
-  body?: string,
-): Promise<[status: string, body: string]> {
+export async function execute(page: Page, operationId: string, body?: string) {
   const block = operation(page, operationId)
   await block.locator('.opblock-summary-control').click()
   if (body !== undefined) await block.locator('textarea.body-param__text').fill(body)

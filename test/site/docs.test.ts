@@ -7,7 +7,7 @@ import { launchBrowser, plainHost } from './browser.ts'
 import { authorize, execute, openDocs, operation, phone, readAnswer } from './docs-page.ts'
 
 let browser: Browser
-/** The service of tests that do not compare plants. */
+/** The service of tests that do not depend on its plants. */
 let url: string
 
 before(async () => {
@@ -98,7 +98,7 @@ async function tabTo(page: Page, selector: string): Promise<void> {
     await page.keyboard.press('Tab')
     if (await page.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`)) return
   }
-  throw new Error(`Tab does not lead to ${selector}`)
+  throw new Error(`Tab does not reach ${selector}`)
 }
 
 test('authorizing and adding a plant work with the keyboard only', async (t) => {

@@ -27,7 +27,7 @@ const commands: Record<string, Command> = {
   python: (text) => ['python3', ['-c', text]],
 }
 
-/** Faults of the store for answers that a request cannot cause. */
+/** Faults of the store for responses that no request can cause. */
 const provoked: Record<string, StoreFault> = {
   '500 Internal Server Error': 'broken',
   '503 Nothing added': 'nothing-added',
@@ -59,7 +59,7 @@ async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<st
   return converse(port, compose({ body, headers: { Connection: 'close' } }))
 }
 
-/** Sends requests in pairs until one exceeds the rate. */
+/** Sends pairs of requests until one exceeds the rate limit. */
 async function overrun(t: Test): Promise<string> {
   const { store } = await openFailing(t)
   const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '1/s' } })
@@ -124,7 +124,7 @@ function update(answers: [block: CodeBlock, text: string][]): void {
   writeFileSync(path, updated)
 }
 
-test('the guide shows every status and names every type of problem', (t) => {
+test('the guide shows every status and names every type of problem', async (t) => {
   const { paths, components } = parse(readFileSync(`${root}openapi.yaml`, 'utf8'))
   const statuses = Object.values<{ responses?: object }>(paths['/plants']).flatMap(({ responses = {} }) =>
     Object.keys(responses),
@@ -136,14 +136,13 @@ test('the guide shows every status and names every type of problem', (t) => {
     [],
   )
   for (const name of Object.keys(problemTypes)) t.ok(guide.includes(name), name)
-  t.end()
 })
 
 test('the commands of README.md print what it shows, with any curl', async (t) => {
   const { url } = await startApp(t)
   const blocks = findCodeBlocks(readFileSync(`${root}README.md`, 'utf8'))
   const { text } = blocks.find((block) => block.text.includes('$TOKEN')) as CodeBlock
-  t.notMatch(text, '%header', 'which curl before 7.84 lacks')
+  t.notMatch(text, '%header', 'curl before 7.84 lacks this option')
   const script = text.replaceAll('http://127.0.0.1:3000', url).replace(/^export TOKEN=.*/m, '')
   const { stdout } = await run('sh', ['-euc', script], { env: { TOKEN: token } })
   const shown = [...text.matchAll(/^# ([[{H].*)/gm)].map(([, line]) => line as string)

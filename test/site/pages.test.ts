@@ -30,11 +30,9 @@ test('the commands of the home page have the address of the browser, and can be 
   }
 })
 
-/** Without a base path. */
+/** The URL of a service without a base path. */
 let url: string
-before(async () => {
-  url = (await startApp(tap)).url
-})
+before(async () => (url = (await startApp(tap)).url))
 
 test('each type of problem has a page with its examples, and problems link to it', async (t) => {
   const { url: other } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })

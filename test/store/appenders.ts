@@ -8,24 +8,14 @@ import { noteProcess, spawnBare } from '../support/processes.ts'
 
 const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
-export type Appender = {
-  /** Adds a plant; resolves to what the process answers. */
-  add(name: string): Promise<string>
-  /** Ends the process normally; resolves to its exit code or signal. */
-  end(): Promise<number | string>
-  pid: number
-  /** Its standard error so far. */
-  errors(): string
-}
+export type Appender = Awaited<ReturnType<typeof startAppender>>
 
-/**
- * `wrap`: the program that starts it, and its arguments, such as `strace`. The process is killed when the test ends.
- */
+/** `wrap`: a program that starts it, such as `strace`, and its arguments. The process is killed when the test ends. */
 export async function startAppender(
   t: Test,
   path: string,
   { wrap = [], env = {} }: { wrap?: string[]; env?: NodeJS.ProcessEnv } = {},
-): Promise<Appender> {
+) {
   const [command = '', ...args] = [...wrap, process.execPath, script, path]
   const child = spawnBare(command, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -42,11 +32,14 @@ export async function startAppender(
   await next()
   return {
     pid: child.pid as number,
+    /** The standard error so far. */
     errors: () => errors,
-    add(name) {
+    /** Adds a plant; resolves to the answer of the process. */
+    add(name: string) {
       child.stdin.write(`${name}\n`)
       return next()
     },
+    /** Ends the process normally; resolves to its exit code or signal. */
     end() {
       child.stdin.end()
       return ended
@@ -54,11 +47,8 @@ export async function startAppender(
   }
 }
 
-/** Adds `count` plants; resolves to the names of those that were added, and to the other answers. */
-export async function addMany(
-  appender: Appender,
-  count: number,
-): Promise<{ added: string[]; answers: string[] }> {
+/** Adds `count` plants. Resolves to the names of the added ones, and to the other answers. */
+export async function addMany(appender: Appender, count: number) {
   const added: string[] = []
   const answers: string[] = []
   for (let n = 0; n < count; n++) {

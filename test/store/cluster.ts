@@ -42,8 +42,8 @@ export class Cluster {
   }
 
   /**
-   * Promotes the standby that has received most, which has all acknowledged plants. The old primary does not return to the
-   * cluster, since it may have written what the new primary lacks.
+   * Promotes the standby that has received the most, which has all acknowledged plants. The old primary does not return
+   * to the cluster, since it may have written what the new primary lacks.
    */
   async failOver(): Promise<void> {
     for (const standby of this.standbys) this.#follow(standby, undefined)
@@ -135,7 +135,7 @@ async function isReceiving(standby: PostgresServer): Promise<boolean> {
   return (await standby.query('SELECT 1 FROM pg_stat_wal_receiver')).length > 0
 }
 
-/** The position up to which this standby has the write-ahead log on stable storage. */
+/** The position up to which a standby has the write-ahead log on stable storage. */
 async function receivedPosition(standby: PostgresServer): Promise<bigint> {
   const [row] = await standby.query<{ bytes: string }>(
     "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::text AS bytes",

@@ -10,7 +10,7 @@ import { listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { addMany, startAppender } from './appenders.ts'
 
-/** Mounts and unmounts something; false says why that cannot be done here. */
+/** The `skip` option: tries to mount something, and returns the reason of a failure. */
 function findSkip(): string | false {
   const missing = skipWithout('unshare', 'mke2fs')
   if (missing !== false) return missing
@@ -21,7 +21,7 @@ function findSkip(): string | false {
 
 const skip = findSkip()
 
-/** A mounted directory, which goes when the test ends. */
+/** Mounts a directory until the test ends. */
 function mount(t: Test, ...options: string[]): string {
   const directory = join(createDirectory(t), 'mounted')
   mkdirSync(directory)
@@ -62,9 +62,7 @@ test('starts on a full disk, and lists plants of the log that do not fit into th
   t.strictSame(await listNames(store), added)
 })
 
-test('leaves no file of a first token that cannot be written', {
-  skip,
-}, async (t) => {
+test('leaves no file of a first token that cannot be written', { skip }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=64k', 'none')
   const file = join(directory, 'token')
   spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
@@ -87,9 +85,9 @@ test('acknowledges and loses no plant when the file system turns read-only', { s
   const path = join(directory, 'plants.db')
   const appender = await startAppender(t, path)
   t.equal(await appender.add('a'), '1')
-  // As the kernel does it after an error of the disk.
+  // As the kernel does after a disk error.
   execFileSync('mount', ['-o', 'remount,abort', directory])
-  // The sync fails, which ends the process with code 1, or the write does.
+  // Either the sync fails, which ends the process with code 1, or the write fails.
   for (const name of ['b', 'c']) t.match(await appender.add(name), /^(unknown|nothing-added|1)$/)
   t.match(String(await appender.end()), /^[01]$/)
   execFileSync('umount', [directory])

@@ -1,11 +1,11 @@
-// The ledger of a fault test: what writers sent and what they were answered, to compare with the log.
+// The ledger of a fault test: what writers sent and which answers they got, to compare with the log.
 import { EventEmitter, once } from 'node:events'
 
 export class Ledger extends EventEmitter {
   /** Names of plants. Acknowledged ones must be in the log, refused ones ("Nothing was added") must not. */
   readonly acknowledged = new Set<string>()
   readonly refused = new Set<string>()
-  /** The number of answers that left the outcome open, and of requests without an answer. */
+  /** The number of answers with an unknown outcome, and of requests without an answer. */
   unknown = 0
   cut = 0
   longestMs = 0
@@ -16,7 +16,7 @@ export class Ledger extends EventEmitter {
     this.emit('acknowledged')
   }
 
-  /** Resolves when this number of further plants is acknowledged. */
+  /** Resolves when `count` more plants are acknowledged. */
   async more(count: number): Promise<void> {
     const goal = this.acknowledged.size + count
     while (this.acknowledged.size < goal) await once(this, 'acknowledged')
@@ -65,10 +65,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
 }
 
 /** Requests a list: resolves to its names, and the path of the next page. */
-export async function list(
-  url: string,
-  token: string,
-): Promise<{ names: string[]; next: string | undefined }> {
+export async function list(url: string, token: string) {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
   const plants = (await response.json()) as Plant[]
@@ -94,7 +91,7 @@ export class Reader {
     return [...this.#before, ...this.#page]
   }
 
-  /** Reads to the end of the log. Throws if names changed that were seen before, or an acknowledged plant is missing. */
+  /** Reads to the end of the log. Throws if a name seen before has changed, or an acknowledged plant is missing. */
   async readOn(url: string, ledger: Ledger): Promise<void> {
     for (;;) {
       const due = ledger.acknowledged.size

@@ -25,7 +25,7 @@ async function countPlants({ log }: Store): Promise<number> {
   return (await log.head()).position
 }
 
-/** The items after `after`, at most `count`, as the log holds them now. */
+/** Reads at most `count` items after `after` from the log. */
 async function readText({ log }: Store, after: number, count: number): Promise<string> {
   const { position } = await log.head()
   const last = Math.min(position, after + count)
@@ -156,7 +156,7 @@ for (const engine of everyEngine) {
         t.equal(await countPlants(store), items.length)
         t.equal(await readText(store, start, batch.length), items.slice(start).join())
       })
-      // The log goes on from batch to batch: a failure cannot be shrunk.
+      // Each batch depends on those before, so a failure cannot be shrunk.
       await fc.assert(property, { seed, numRuns: 100, endOnFailure: true })
       t.equal(await readText(store, 0, items.length), items.join())
     })
@@ -189,7 +189,7 @@ for (const engine of everyEngine) {
     t.test('accepts a batch of 4096 of the longest plants', async (t) => {
       const store = await openNew(t, engine)
       const batch = Array.from({ length: 4096 }, (_, id) => entry(`"${id} ${'x'.repeat(2060)}"`, id))
-      // On a busy machine the store may give up before the batch is added: a retry finds it.
+      // On a busy machine, the store may give up before the batch is added; a retry finds it.
       const append = async () => new Set(await eventually(() => store.log.append(batch), patienceMs))
       t.match([...(await append())].join(), /^(added|replayed)$/)
       t.strictSame([...(await append())], ['replayed'])
@@ -206,7 +206,7 @@ for (const engine of everyEngine) {
       t.equal(await readText(store, 0, 9), '"d","e"')
     })
 
-    t.test('shows both stores on a database what the other one adds', async (t) => {
+    t.test('shows each of two stores on a database what the other adds', async (t) => {
       const url = await engine.createDatabase(t)
       const stores = [await open(t, url), await open(t, url)] as const
       t.equal(stores[0].id, stores[1].id)
@@ -311,7 +311,7 @@ for (const engine of everyEngine) {
       for (const [part, check] of Object.entries(store.checks)) t.same(await check(), [], part)
     })
 
-    t.test('opened to read, shows what others add and changes nothing', async (t) => {
+    t.test('opened read-only, shows what others add and changes nothing', async (t) => {
       const url = await engine.createDatabase(t)
       const options = { mode: 'read' } as const
       await t.rejects(openStore(url, options), {

@@ -1,4 +1,4 @@
-// Stores while their servers change: retries, and what was seen in a log before and after.
+// Retries while the servers of a store change, and comparisons of what was read before and after.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../support/stores.ts'
 

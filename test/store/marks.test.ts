@@ -1,4 +1,4 @@
-// A log that loses plants and grows again: cursors and long lists of the lost part are not mixed up with the new one.
+// A log that loses plants and grows again: cursors and long lists of the lost part do not mix with the new one.
 import { type Test, test } from 'tap'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -28,7 +28,7 @@ test('refuses a cursor into the part of the log that was lost, and accepts one b
   t.not(await cursorOf('?limit=6'), lost)
 })
 
-test('breaks off a long list when the log is replaced by another, even if it is restored in time', async (t) => {
+test('aborts a long list when the log is replaced, even if it is restored in time', async (t) => {
   const { log, url } = await start(t)
   const fill = (name: string) => {
     log.rows = []
@@ -40,7 +40,7 @@ test('breaks off a long list when the log is replaced by another, even if it is 
   let reads = 0
   log.read = async (...range) => {
     const array = await read(...range)
-    // The first read is of too many plants, and the second makes the first part.
+    // The first read has too many plants, and the second makes the first part.
     log.rows = ++reads === 2 ? other : own
     return array
   }

@@ -23,29 +23,20 @@ function modeOf(path: string): string {
   return (statSync(path).mode & 0o777).toString(8)
 }
 
-/** A directory in a process whose umask removes no permissions. */
-function createOpenDirectory(t: Test): string {
-  const before = process.umask(0)
-  t.teardown(() => process.umask(before))
-  return createDirectory(t)
-}
-
 test('creates a database for its user only, under any umask and in any directory', {
   skip: isWindows,
 }, async (t) => {
-  const directory = createOpenDirectory(t)
+  const umask = process.umask(0)
+  t.teardown(() => process.umask(umask))
+  const directory = createDirectory(t)
   chmodSync(directory, 0o777)
   const { store } = await openFile(t, join(directory, 'made', 'plants.db'))
   await add(store, 'a')
   t.same(listModes(directory), { made: '700' })
-  t.same(listModes(join(directory, 'made')), {
-    'plants.db': '600',
-    'plants.db-shm': '600',
-    'plants.db-wal': '600',
-  })
+  const files = { 'plants.db': '600', 'plants.db-shm': '600', 'plants.db-wal': '600' }
+  t.same(listModes(join(directory, 'made')), files)
 
   await openFile(t, join(directory, 'plants.db'))
-  const files = { 'plants.db': '600', 'plants.db-shm': '600', 'plants.db-wal': '600' }
   t.same(listModes(directory), { made: '700', ...files })
   t.equal(modeOf(directory), '777', 'does not change an existing directory')
   symlinkSync(join(directory, 'other.db'), join(directory, 'link.db'))

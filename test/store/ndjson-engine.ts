@@ -10,7 +10,7 @@ type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; note?: Note
 
 const pathOf = (url: string) => url.slice('ndjson:'.length)
 
-/** Reads what all lines come to. */
+/** Replays all lines into the current state. */
 function load(path: string) {
   const plants: StoredPlant[] = []
   const [tokens, notes, ids] = [new Map<string, Token>(), new Map<string, string>(), [] as string[]]
@@ -29,7 +29,7 @@ function load(path: string) {
   return { id: String(ids.at(-1)), plants, items, tokens, notes }
 }
 
-/** Writes a line to stable storage. */
+/** Appends a line on stable storage. */
 function write(path: string, line: Line): true {
   appendFileSync(path, `${JSON.stringify(line)}\n`, { flush: true })
   return true

@@ -51,11 +51,11 @@ test('logs an outage when it begins and when it ends', async (t) => {
   ])
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
-  t.strictSame(told(), [], 'nothing for another short outage within ten seconds')
+  t.strictSame(told(), [], 'another short outage within ten seconds is not logged')
   nowMs += 4000
   outage.reportFailure(new Error('no'), {})
   nowMs += 6000
-  // Failures that were not logged before are counted.
+  // The line counts failures that were not logged before.
   outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
   t.strictSame(told(), [
@@ -64,7 +64,7 @@ test('logs an outage when it begins and when it ends', async (t) => {
   ])
 })
 
-test('failures without an end are logged every ten seconds', async (t) => {
+test('logs continuous failures every ten seconds', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
   const outage = makeOutage(logger, { gone: 'gone' }, () => nowMs)

@@ -1,4 +1,5 @@
-// Changes to a database file by other programs: if this process closed a descriptor of it, SQLite would lose its locks.
+// Changes a database file by other programs, because SQLite would lose its locks if this process closed a descriptor of
+// it.
 import { execFileSync } from 'node:child_process'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -10,7 +11,7 @@ export function truncate(path: string, bytes: number): void {
   execFileSync('truncate', ['-s', String(bytes), path])
 }
 
-/** A copy of a database in use, complete in one file. */
+/** Copies a database in use into one complete file. */
 export function backUp(path: string, to: string): void {
   const database = new DatabaseSync(path, { readOnly: true })
   database.exec(`VACUUM INTO '${to}'`)

@@ -48,12 +48,12 @@ async function write(writer: number, { url }: Service, { ledger, gaps, stop }: B
         break
       }
       if (!isOpen && ledger.refused.has(plant.name)) break
-      // That nothing was added now says nothing of an attempt before.
+      // This attempt added nothing, but an earlier one may have.
       isOpen = true
       ledger.refused.delete(plant.name)
       await sleep(50)
     }
-    // As many plants as are of use, not as the machine can add.
+    // Limits the load to a useful number of plants.
     await sleep(20)
   }
 }
@@ -117,7 +117,7 @@ const faults: Record<string, Fault> = {
     const { leader } = await cluster.whole()
     leader.signalPatroni('SIGSTOP')
     await successor(cluster, leader)
-    // Both servers are up now, and only one of them is the primary.
+    // Both servers are up now, but only one of them is the primary.
     await sleep(10_000)
     leader.signalPatroni('SIGCONT')
   },
@@ -138,7 +138,7 @@ const faults: Record<string, Fault> = {
 tap.test('faults of a cluster under Patroni', { skip, timeout: 3_500_000 }, async (t) => {
   const cluster = await startPatroni(t, programs as string)
   const env = { DATABASE_URL: cluster.url, LOG_LEVEL: 'warn' }
-  // The second neither writes nor is probed.
+  // No client writes through the second.
   const services = [await startService(t, env), await startService(t, env)] as const
   const stop = new AbortController()
   const books: Books = { ledger: new Ledger(), gaps: new Gaps(), stale: [], stop: stop.signal }
@@ -164,8 +164,8 @@ tap.test('faults of a cluster under Patroni', { skip, timeout: 3_500_000 }, asyn
   await Promise.all([...writing, ...reading])
 
   const { names } = await list(`${services[1].url}/plants`, token)
-  t.strictSame(books.ledger.findFaults(names).slice(0, 10), [], 'nothing is lost, nothing is there twice')
-  t.strictSame(books.stale.slice(0, 10), [], 'no list lacks what was acknowledged before')
+  t.strictSame(books.ledger.findFaults(names).slice(0, 10), [], 'no plant is lost or duplicated')
+  t.strictSame(books.stale.slice(0, 10), [], 'no list lacks an acknowledged plant')
   for (const service of services) t.notMatch(service.output().stderr, /"level":50/, 'no error in the log')
   for (const [name, gaps] of felt) {
     const table = [0, 1, 2].map((column) => gaps.map((row) => row[column] ?? 0).toSorted((a, b) => a - b))

@@ -51,7 +51,7 @@ export class Node {
       ['name: pg1', `name: ${this.name}`],
       ['10.0.0.11:8008', `${this.host}:${ports.rest}`],
       ['10.0.0.11:5432', `${this.host}:${ports.sql}`],
-      // Of the package's version, etcd3 lets a leader that was frozen take its lock back.
+      // In the packaged version, etcd3 lets a frozen leader take its lock back.
       ['etcd3:', 'etcd:'],
       ['10.0.0.21:2379,10.0.0.22:2379,10.0.0.23:2379', `127.0.0.21:${ports.etcd}`],
       ['/usr/lib/postgresql/15/bin', programs],
@@ -65,7 +65,7 @@ export class Node {
       if (!text.includes(from)) throw new Error(`patroni.yml has no "${from}"`)
       text = text.replaceAll(from, to)
     }
-    // No socket where others may have one.
+    // Avoids the default directory of sockets, which other servers may use.
     const sockets = `  parameters: { unix_socket_directories: '${this.directory}' }\n  authentication:`
     writeFileSync(join(this.directory, 'patroni.yml'), text.replace('  authentication:', sockets))
     own(join(this.directory, 'patroni.yml'))
@@ -107,7 +107,7 @@ export class Node {
       try {
         process.kill(pid, 'SIGKILL')
       } catch {
-        // It has just ended.
+        // It has already ended.
       }
     }
   }

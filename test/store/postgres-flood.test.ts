@@ -1,4 +1,4 @@
-// One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
+// Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
@@ -7,17 +7,17 @@ import { add, listNames, open } from '../support/stores.ts'
 
 const { engine: postgres } = findEngine('PostgreSQL')
 
-/** A slow machine may have done what stands beside a flood only after it was cut short: then both are done again. */
+/** On a slow machine, a flood may be over before the work beside it is done; then both are repeated. */
 const tries = 5
 
-/** Runs `work` many times at once; resolves to how many were done, and the errors of the others. */
+/** Runs `work` many times at once; resolves to the number of successes, and the errors of the others. */
 async function flood(count: number, work: () => Promise<unknown> | unknown) {
   const results = await Promise.allSettled(Array.from({ length: count }, async () => work()))
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
   return { done: count - errors.length, errors }
 }
 
-testPostgres('delays only reads while the sessions that read stand still', async (t) => {
+testPostgres('delays only reads while the sessions of reads are frozen', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await add(store, 'a', 'b')
@@ -34,19 +34,17 @@ testPostgres('delays only reads while the sessions that read stand still', async
     for (const { pid } of rows) process.kill(pid, 'SIGCONT')
   })
   let isReading = true
-  const slow = flood(readConnections * 10, read).finally(() => {
-    isReading = false
-  })
+  const slow = flood(readConnections * 10, read).finally(() => (isReading = false))
   for (let n = 0; n < 20; n++) {
     t.equal((await store.log.head()).position, 2)
     t.equal((await store.sql.select('SELECT 1')).length, 1)
     t.equal(await store.sql.execute('DELETE FROM tokens'), 0)
   }
-  t.ok(isReading, 'while the reads wait')
+  t.ok(isReading, 'the reads are still waiting')
   t.equal((await slow).done, readConnections * 10, 'the reads are repeated on other sessions')
 })
 
-testPostgres('a flood of look-ups is cut short, and delays nothing else', async (t) => {
+testPostgres('refuses a flood of look-ups early, and delays nothing else', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await add(store, 'a')
@@ -70,6 +68,6 @@ testPostgres('a flood of look-ups is cut short, and delays nothing else', async 
     )
     served = done
   }
-  t.equal(served, maxRunning, 'as many as may wait are served')
+  t.equal(served, maxRunning, 'as many as the queue holds are served')
   t.strictSame(await lookUp(), [], 'the next one is served')
 })

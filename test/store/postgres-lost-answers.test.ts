@@ -1,4 +1,5 @@
-// A connection breaks during a transaction: the commit is recognized by its mark and made once, or the outcome is unknown.
+// A connection breaks during a transaction: the commit is recognized by its mark and happens once, or the outcome is
+// unknown.
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import type pg from 'pg'
@@ -20,7 +21,7 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
 
 const promisedMs = 5000
-/** As it is on the wire, unlike BEGIN … READ COMMITTED. */
+/** The text on the wire, which BEGIN … READ COMMITTED does not contain. */
 const commit = 'COMMIT\0'
 
 type Relayed = {
@@ -31,7 +32,7 @@ type Relayed = {
   lines: PassThrough
 }
 
-/** A store behind a relay. */
+/** Opens a store behind a relay. */
 async function start(t: Test): Promise<Relayed> {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
@@ -41,8 +42,8 @@ async function start(t: Test): Promise<Relayed> {
 }
 
 /**
- * Does `work`; the answer to its COMMIT is lost, and while the store cannot ask again, `meddle` is done. `written`: a
- * query that has a row once the transaction is there.
+ * Runs `work` and drops the answer to its COMMIT. Before the store can reconnect, runs `meddle`. `written`: a query
+ * that returns a row once the transaction is committed.
  */
 async function meddled<T>(
   { store, relay, other }: Relayed,
@@ -62,13 +63,13 @@ async function meddled<T>(
 
 const secondPlant = 'SELECT FROM plants WHERE position = 2'
 
-/** Puts a copy of the plants in the place of the table, as it was when this was called. */
+/** Copies the table of plants. The returned function replaces the table by the copy. */
 async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
   await other.query('CREATE TABLE kept AS TABLE plants')
   return () => other.query('BEGIN; DROP TABLE plants; ALTER TABLE kept RENAME TO plants; COMMIT')
 }
 
-/** The tests mostly wait. With more at a time, a busy machine could not open their sessions in time. */
+/** The tests mostly wait. With more of them at a time, a busy machine could not open the sessions in time. */
 tap.jobs = 3
 
 function it(title: string, body: (t: Test) => unknown): void {
@@ -92,7 +93,7 @@ for (const fault of ['before', 'after'] as const) {
   })
 }
 
-it('adds plants once if the connection breaks while it takes the lock', async (t) => {
+it('adds plants once if the connection breaks while the store takes the lock', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)
   const broken = relay.breakAt('BEGIN', 'after')
@@ -144,7 +145,7 @@ it('answers in time if the database is unavailable', async (t) => {
     t.rejects(store.sql.select('SELECT 1'), unread),
     t.rejects(store.log.append([]), { name: 'StoreUnavailable' }),
   ])
-  assertWithin(t, performance.now() - startMs, promisedMs, 'also for those that wait in line')
+  assertWithin(t, performance.now() - startMs, promisedMs, 'queued additions are also answered in time')
 })
 
 it('does not add a plant whose deadline passed before there was a connection', async (t) => {
@@ -181,7 +182,7 @@ it('answers nothing-added if a batch of known plants fails', async (t) => {
   await relay.listen(port)
 })
 
-it('adds a batch again if the log that it was added to was replaced', async (t) => {
+it('adds a batch again if the log was replaced after the commit', async (t) => {
   const opened = await start(t)
   const { store, other } = opened
   await add(store, 'a')
@@ -195,7 +196,7 @@ it('adds a batch again if the log that it was added to was replaced', async (t) 
   t.strictSame(await listNames(store), ['a', 'x', 'b'], 'after the plant that another process added')
 })
 
-it('answers unknown if a commit was found, but not confirmed and then lost', async (t) => {
+it('answers unknown if a commit was found, but lost before it was confirmed', async (t) => {
   const opened = await start(t)
   const { store, relay, other } = opened
   await add(store, 'a')
@@ -206,7 +207,7 @@ it('answers unknown if a commit was found, but not confirmed and then lost', asy
   lost.catch(() => {})
   await confirmed.promise
   relay.freeze()
-  // As on a server without the plant that refuses writes.
+  // As on a server that refuses writes and lacks the plant.
   await restore()
   await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
   relay.thaw()
@@ -228,7 +229,7 @@ it('leaves no dead rows behind an open snapshot', async (t) => {
   t.strictSame(rows, [], 'nothing was updated or deleted')
 })
 
-it('waits for a lock that is held for long', async (t) => {
+it('waits for a lock that is held for a long time', async (t) => {
   const { store, other, lines } = await start(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
   lines.read()

@@ -1,5 +1,5 @@
-// PgBouncer between the service and its server: shared sessions are refused before a setting of them is changed, exclusive
-// sessions work.
+// PgBouncer between the service and its server: refuses shared sessions before changing their settings, and accepts
+// exclusive ones.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { type Test } from 'tap'

@@ -1,5 +1,5 @@
 // Which server a process trusts. Whatever the servers of a cluster do, reads show one history of the log, and a name
-// (position and mark) never means two lists. These servers write to stable storage.
+// (position and mark) never identifies two lists. These servers write to stable storage.
 import tap from 'tap'
 import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
@@ -39,7 +39,7 @@ tap.test('does not read an old primary that is still running', { timeout: 120_00
     'the old primary is still running',
   )
 
-  t.match(await store.tokens.find(id), { revokedAt: 1 }, 'nor are tokens read from it')
+  t.match(await store.tokens.find(id), { revokedAt: 1 }, 'tokens are not read from the old primary either')
   const all = [...first, 'second']
   const lists = await Promise.all(Array.from({ length: 60 }, () => listNames(store).catch(() => all)))
   for (const names of lists) t.strictSame(names, all)
@@ -124,7 +124,7 @@ tap.test('follows a cold backup that is restored under two replicas', { timeout:
   t.equal(losses.length, 1)
 })
 
-tap.test('shows and acknowledges nothing that no standby has', { timeout: 120_000 }, async (t) => {
+tap.test('neither shows nor acknowledges a plant that no standby has', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const store = await open(t, cluster.url())
   const standby = cluster.standbys[0] as PostgresServer
@@ -159,10 +159,8 @@ tap.test('shows and acknowledges nothing that no standby has', { timeout: 120_00
     t.notOk(settled, 'the addition is not acknowledged yet')
     listed.push(cancel)
     let head: number | undefined
-    const looked = eventually(() => store.log.head()).then(({ position }) => {
-      head = position
-    })
-    // Each look of the test takes longer than one of the store on a connection that stands.
+    const looked = eventually(() => store.log.head()).then(({ position }) => (head = position))
+    // Each check of the test takes longer than one of the store on an open connection.
     for (let look = 0; look < 3; look++) {
       const rows = await cluster.primary.query('SELECT FROM plants')
       t.strictSame(

@@ -1,5 +1,5 @@
-// A server without the synchronous standbys it should have may have been deposed, so it is not trusted. These servers
-// write to stable storage.
+// A server that lacks its synchronous standbys may have been deposed, so it is not trusted. These servers write to
+// stable storage.
 import tap from 'tap'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -23,7 +23,7 @@ tap.test('a replica that only reads does not trust a deposed primary', { timeout
   for (let n = 1; n <= 10; n++) {
     t.strictSame(await eventually(() => add(writer, `${n}`)), ['added'])
     const head = await eventually(() => reader.log.head())
-    t.equal(head.position, n, `plant ${n} is in the list that was asked for after its answer`)
+    t.equal(head.position, n, `a list requested after plant ${n} was acknowledged contains it`)
   }
   const [row] = await old.query(
     "SELECT pg_is_in_recovery() AS standby, to_regclass('plants')::text AS plants",

@@ -51,11 +51,11 @@ testPostgres('does not read a page of a log that has changed', async (t) => {
   const unread = unavailable('unread')
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'plants are missing')
   await add(store, 'new 1', 'new 2')
-  await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'others are in their place')
+  await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'the plants were replaced')
   t.equal(
     String(await store.log.read(0, 1, String(markOf(1)))),
     '[{"name":"a","tag":""}]',
-    'what was not lost is the same',
+    'the remaining part is unchanged',
   )
 })
 

@@ -1,8 +1,7 @@
 // TLS between the service and its server, as in the URLs of providers.
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import tap from 'tap'
 import { findEngine } from '../support/engines.ts'
@@ -11,6 +10,7 @@ import { own } from '../support/postgres-programs.ts'
 import { startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { listen } from '../support/wire.ts'
 
 const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
 const password = 'a secret'
@@ -36,7 +36,7 @@ async function start(): Promise<string> {
   return `postgres://${passwordRole}:${encodeURIComponent(password)}@127.0.0.1:${port}/plants?sslrootcert=${root}`
 }
 
-/** For all tests. */
+/** Shared by all tests. */
 const started = skip === false ? start() : undefined
 
 tap.test(
@@ -78,18 +78,15 @@ tap.test('sends no password without channel binding', async (t) => {
     socket.once('data', () => socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3])))
     socket.on('data', (bytes) => (received += bytes.toString('latin1')))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
-  const url = `postgres://a:secret@127.0.0.1:${port}/plants`
+  const url = `postgres://a:secret@127.0.0.1:${await listen(t, server)}/plants`
   const open = (end: string) => openStore(url + end, { mode: 'read' })
   await t.rejects(open('?channel_binding=require'), { message: /does not use channel binding/ })
   t.notMatch(received, /secret/)
   await t.rejects(open(''))
-  t.match(received, /secret/, 'otherwise the password is sent')
+  t.match(received, /secret/, 'without the requirement, the password is sent')
 })
 
-tap.test('reports what pg cannot read from a server, and goes on', async (t) => {
+tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {
   for (const [answer, message] of [
     // AuthenticationGSS, and a message that ends too soon.
     [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /asks for GSSAPI, which is not supported: use scram-sha-256/],
@@ -98,9 +95,7 @@ tap.test('reports what pg cannot read from a server, and goes on', async (t) => 
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.write(Buffer.from(answer)))
     })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    t.teardown(() => server.close())
-    const url = `postgres://a:secret@127.0.0.1:${(server.address() as AddressInfo).port}/plants`
+    const url = `postgres://a:secret@127.0.0.1:${await listen(t, server)}/plants`
     await t.rejects(openStore(url, { mode: 'read' }), { message })
   }
 })

@@ -1,4 +1,4 @@
-// Clients and servers that stop answering: locks end soon after their holder, and every wait ends.
+// Clients and servers that stop answering: locks end soon after their holder vanishes, and every wait ends.
 import type pg from 'pg'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
@@ -24,7 +24,7 @@ function it(title: string, body: (t: Test) => unknown): void {
   tap.test(title, { skip, timeout: 60_000, buffered: true }, body)
 }
 
-/** How long it takes until a promise is settled. */
+/** Measures how long a promise takes to settle. */
 async function settledAfter(promise: Promise<unknown>): Promise<number> {
   const start = performance.now()
   await promise.catch(() => {})
@@ -67,7 +67,7 @@ it('the server ends the session of a silent client', async (t) => {
   assertWithin(t, detectedS * 1000, promisedMs, 'the server detects a host without power')
 })
 
-it('refuses additions in time while another session holds the head', async (t) => {
+it('refuses additions in time while another session holds the lock', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await add(store, 'a')
@@ -85,7 +85,7 @@ it('refuses additions in time while another session holds the head', async (t) =
       return waitedMs
     }),
   )
-  assertWithin(t, Math.max(...times), promisedMs, 'also for those in line')
+  assertWithin(t, Math.max(...times), promisedMs, 'queued additions are also refused in time')
   t.strictSame(await listNames(store), ['a'], 'readers wait for no lock')
   await holder.query('COMMIT')
   t.strictSame(await add(store, 'd'), ['added'])

@@ -73,7 +73,7 @@ testPostgres('refuses an unusable database in one line without its password', as
   await Promise.all(refusals.map(refuse))
 })
 
-testPostgres('a commit waits for stable storage, whatever the default of the server is', async (t) => {
+testPostgres('commits to stable storage whatever the default of the server', async (t) => {
   const url = await postgres.createDatabase(t)
   const database = new URL(url).pathname.slice(1)
   const server = await sharedServer()
@@ -160,7 +160,7 @@ testPostgres('logs why a session ended', async (t) => {
   })
 })
 
-testPostgres('refuses parameters of a URL that the driver would ignore silently', (t) => {
+testPostgres('refuses parameters of a URL that the driver would ignore silently', async (t) => {
   const faultOf = (url: string) => engineOf(url).findFault?.(url)
   const good = [
     'postgres://a@h/plants?sslmode=verify-full&sslrootcert=ca.pem',
@@ -186,7 +186,6 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
     t.match(faultOf(url), fault, url)
     t.notMatch(faultOf(url), /s3cret/, 'without a password')
   }
-  t.end()
 })
 
 testPostgres('answers nothing-added if the server refuses to write a batch', async (t) => {

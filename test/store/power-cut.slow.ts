@@ -10,7 +10,7 @@ import { Disk, skip } from './power.ts'
 
 const cuts = countRounds(20, 4)
 
-/** Adds a plant whose name and id are the same number; resolves to the status of the answer. */
+/** Adds a plant with the same number as name and id; resolves to the status of the response. */
 async function add({ url }: Service, id: number): Promise<number> {
   return (await request(`${url}/plants`, { body: { name: `${id}`, tag: '', id } })).status
 }
@@ -24,7 +24,7 @@ async function kill({ child, ended }: Pick<Service, 'child' | 'ended'>): Promise
   await ended
 }
 
-/** The names of the plants on a disk whose power was cut; that file has no other fault either. */
+/** Lists the plants on a disk whose power was cut, after checking the integrity of the file. */
 async function survivors(t: Test, path: string): Promise<string[]> {
   const { store } = await openFile(t, path)
   t.match(await store.sql.select('PRAGMA integrity_check'), [{ integrity_check: 'ok' }])
@@ -33,7 +33,7 @@ async function survivors(t: Test, path: string): Promise<string[]> {
   return names
 }
 
-/** A service that was ended by a sync that failed: its last addition has reached the page cache only. */
+/** A service that ended at a failed sync: its last addition is only in the page cache. */
 async function leaveUnsynced(t: Test, before = 1): Promise<Disk> {
   const disk = new Disk(t)
   const service = await startService(t, disk.env())
@@ -90,7 +90,7 @@ test('a command that writes after a failed sync syncs what it finds', { skip }, 
 })
 
 for (const ending of ['-wal', '.db'])
-  test(`a start whose sync of ${ending} fails ends and serves nothing`, { skip }, async (t) => {
+  test(`a start exits and serves nothing if the sync of ${ending} fails`, { skip }, async (t) => {
     const disk = new Disk(t)
     const killed = await startService(t, disk.env())
     t.equal(await add(killed, 1), 200)

@@ -80,7 +80,7 @@ export class Disk {
   }
 
   /**
-   * Cuts the power: returns the path of the database that is left. `isWritten`: decides for each page without a sync
+   * Cuts the power: returns the path of the surviving database. `isWritten`: decides for each page without a sync
    * whether the kernel had written it.
    */
   cutPower(isWritten: () => boolean = () => false): string {

@@ -59,7 +59,7 @@ for (const [title, make, reason] of refused)
       t.match(stderr, reason)
       t.ok(readFileSync(path).equals(before))
     }
-    // SQLite itself makes these for each reader.
+    // SQLite itself creates these files for each reader.
     const own = readdirSync(directory).filter((name) => !/-wal$|-shm$/.test(name))
     t.same(own, ['plants.db'])
   })

@@ -36,7 +36,7 @@ export class Relay {
     })
   }
 
-  /** Transfers nothing, and keeps what is sent meanwhile. */
+  /** Stops the transfer, and buffers what is sent meanwhile. */
   freeze(): void {
     this.#frozen = true
     for (const { client, server } of this.#pairs) {
@@ -45,7 +45,7 @@ export class Relay {
     }
   }
 
-  /** Transfers everything again, beginning with what was kept. */
+  /** Resumes the transfer, beginning with the buffer. */
   thaw(): void {
     this.#frozen = false
     for (const { client, server } of this.#pairs) {

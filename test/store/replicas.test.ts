@@ -1,4 +1,4 @@
-// Two services on one database: lists are fresh on both, and readers of both see the same log.
+// Two services on one database: lists are never stale, and readers of both see the same log.
 import { once } from 'node:events'
 import { test } from 'tap'
 import { engines } from '../support/engines.ts'

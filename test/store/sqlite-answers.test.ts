@@ -1,4 +1,5 @@
-// The directory of a SQLite store becomes inaccessible for moments: each answer is true, and plants can still be listed.
+// The directory of a SQLite store becomes inaccessible for moments: answers stay correct, and plants can still be
+// listed.
 import { chmodSync, chownSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'

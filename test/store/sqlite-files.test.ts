@@ -21,7 +21,7 @@ import { until } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import { backUp, remove, truncate } from './outside.ts'
 
-/** `mend`: brings the same file back; without it there is a restart. `left`: which of a, b and c are there afterwards. */
+/** `mend`: restores the same file; without it, the service is restarted. `left`: the remaining plants of a, b and c. */
 type Fault = {
   title: string
   strike: (file: SqliteFile) => void
@@ -84,7 +84,7 @@ const faults: Fault[] = [
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`), left: 'abc' },
 ]
 
-/** A store with the plants a, b and c, and beside it a backup from before c, and another store. */
+/** A store with the plants a, b and c, a backup made before c, and another store. */
 async function openPlanted(t: Test): Promise<SqliteFile> {
   const file = await openFile(t)
   const other = await openFile(t, `${file.path}.other`)
@@ -170,7 +170,7 @@ test(
   },
 )
 
-test('logs a file that cannot be examined, even if nothing is added', async (t) => {
+test('logs a file that cannot be checked, even if nothing is added', async (t) => {
   const { store, path, lines } = await openPlanted(t)
   tieUp(path)
   await until(() => lines.length > 0)
@@ -180,7 +180,7 @@ test('logs a file that cannot be examined, even if nothing is added', async (t) 
   t.equal(lines[1]?.msg, 'plants can be added to the database again')
 })
 
-/** A batch that takes long enough for the file to disappear meanwhile. */
+/** A batch that takes long enough for the file to disappear during it. */
 const manyPlants = Array.from({ length: 50_000 }, (_, n) => `${n}`)
 
 test('answers unknown if the file disappears during a batch', async (t) => {
@@ -188,7 +188,7 @@ test('answers unknown if the file disappears during a batch', async (t) => {
   const other = new DatabaseSync(path)
   t.teardown(() => other.close())
   other.exec('PRAGMA busy_timeout = 0')
-  // The move must happen between the two checks of the file by a batch; otherwise it is tried again.
+  // The move must happen between the two checks of the file by a batch; otherwise the test retries.
   const tries = 10
   let outcome: unknown
   let batches = 0

@@ -93,7 +93,7 @@ test('refuses batches by their deadline while the file is locked, and adds none 
   const startMs = performance.now()
   const late = ['a', 'b', 'c'].map((name) => store.log.append([entry(name)], { deadlineMs: startMs + 700 }))
   await Promise.all(late.map((answer) => t.rejects(answer, { name: 'StoreUnavailable' })))
-  assertWithin(t, performance.now() - startMs, 2000, 'including the time in line')
+  assertWithin(t, performance.now() - startMs, 2000, 'including the time in the queue')
   await t.rejects(store.log.append([]), unavailable('nothing-added'))
   other.close()
   await store.log.append([])
@@ -143,7 +143,7 @@ test('adds nothing after it is closed', async (t) => {
   await t.rejects(async () => store.log.head(), unavailable('unread'))
 })
 
-test('closes in time although its writer waits for a lock', async (t) => {
+test('closes in time even while its writer waits for a lock', async (t) => {
   const { store, path } = await openFile(t)
   lock(t, path)
   const added = add(store, 'a').catch(() => {})

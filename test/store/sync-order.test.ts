@@ -22,7 +22,7 @@ test('the -wal is synced before a POST is answered', { skip }, async (t) => {
   const url = await listening()
   for (let n = 0; n < plants; n++)
     t.equal((await request(`${url}/plants`, { body: { name: `${n}`, tag: '' } })).status, 200)
-  // strace passes no signal on: the service is its child.
+  // strace forwards no signals, so they go to its child, the service.
   const pid = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()
   process.kill(Number(pid), 'SIGTERM')
   await ended

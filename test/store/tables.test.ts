@@ -6,12 +6,9 @@ import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { engines, sharedServer } from '../support/engines.ts'
 import { add, listNames, open, openStore } from '../support/stores.ts'
 
-/** Makes a store of a newer version, and reads everything that a refusal could change. */
+/** `newer`: SQL that makes a store of a newer version; `look`: reads everything that a refusal could change. */
 const others: Record<string, { newer: string; look: (url: string) => Promise<unknown> }> = {
-  SQLite: {
-    newer: 'PRAGMA user_version = 99',
-    look: async (url) => readFileSync(fileURLToPath(url)),
-  },
+  SQLite: { newer: 'PRAGMA user_version = 99', look: async (url) => readFileSync(fileURLToPath(url)) },
   PostgreSQL: {
     newer: "UPDATE meta SET value = '99' WHERE key = 'schema'",
     look: async (url) => {

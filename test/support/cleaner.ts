@@ -1,5 +1,6 @@
-// Cleans up behind a test file, however that ends: when its standard input closes, the processes whose ids it was told
-// are killed, with those that they started, and the directories removed. It runs in a process of its own, because a time-out and `--bail` kill.
+// Cleans up behind a test file, however that ends: when its standard input closes, it kills the given processes with
+// their descendants, and removes the given directories. It is a separate process, because a time-out and `--bail` kill
+// the test file.
 import { rmSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { descendantsOf } from './processes.ts'
@@ -18,7 +19,7 @@ for (const pid of [...noted.pid].map(Number).flatMap((pid) => [pid, ...descendan
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 for (const directory of noted.directory) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })

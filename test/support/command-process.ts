@@ -1,4 +1,4 @@
-// The process behind `runCommand`: src/cli.ts is run anew for each command, what it imports is loaded once.
+// The process behind `runCommand`: src/cli.ts runs anew for each command, but its imports are loaded once.
 import type { CommandLine } from './commands.ts'
 
 const cli = new URL('../../src/cli.ts', import.meta.url)
@@ -10,7 +10,7 @@ function setEnvironment(env: NodeJS.ProcessEnv): void {
   Object.assign(process.env, env)
 }
 
-/** A process ends with its command: nobody takes off there what has listened. */
+/** Removes the listeners that a command leaves behind. */
 function forgetListeners(): void {
   for (const name of ['SIGINT', 'SIGTERM', 'disconnect']) process.removeAllListeners(name)
   for (const stream of [process.stdout, process.stderr]) stream.removeAllListeners('error')

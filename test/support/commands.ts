@@ -28,7 +28,7 @@ async function runNext(line: CommandLine): Promise<Ran> {
   channel.ref()
   const outputs = [readToMark(stdout), readToMark(stderr)] as const
   child.send(line)
-  // A command that ends its process has its exit code from there.
+  // If a command ends its process, `close` has the exit code.
   const over = new AbortController()
   const either = ['message', 'close'].map((event) => once(child, event, { signal: over.signal }))
   const [code] = await Promise.race(either)
@@ -79,7 +79,10 @@ function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
 
 export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-/** Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: of another installation. */
+/**
+ * Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: the entry point of another
+ * installation.
+ */
 export function spawnCli(
   t: Test,
   args: string[],

@@ -59,7 +59,7 @@ export function nameSeen(operation: string, status: string | number, header = ''
   return [operation, status, header.toLowerCase()].join(' ').trim()
 }
 
-/** Records a response. Returns its contradictions to the document. */
+/** Records a response. Returns in words where it contradicts the document. */
 export function holdAgainstContract(answer: Seen): string[] {
   const { method, path, status } = answer
   const place = `/paths/${escapeStep(path)}/${method.toLowerCase()}`
@@ -84,7 +84,7 @@ function checkHeaders(answer: Seen, response: Node): string[] {
 }
 
 function checkContent(answer: Seen, response: Node, pointer: string): string[] {
-  // Nobody knows the method of a request whose head did not arrive.
+  // The method of a request is unknown if its head did not arrive.
   if (answer.method === 'HEAD' && answer.status === 408) return []
   const [type] = Object.keys(response.content ?? {})
   if (type !== undefined) return checkBody(answer, type, `${pointer}/content/${escapeStep(type)}/schema`)
@@ -129,7 +129,7 @@ function save(): void {
   writeFileSync(`${directory}/seen-${process.pid}-${Date.now()}.json`, JSON.stringify([...seen]))
 }
 
-/** Fails if no test has seen a response or header of the contract. */
+/** Fails if the contract has a response or header that no test has seen. */
 function checkCoverage(): void {
   const documented = Object.entries<object>(readDocument().paths).flatMap(([path, item]) =>
     Object.entries<{ responses?: object }>(item as never).flatMap(([method, { responses = {} }]) =>
@@ -142,7 +142,7 @@ function checkCoverage(): void {
   )
   const files = globSync(`${directory}/seen-*.json`)
   const known = new Set<string>(files.flatMap((file) => JSON.parse(readFileSync(file, 'utf8'))))
-  // The next run begins anew.
+  // The next run starts without records.
   for (const file of files) rmSync(file)
   const missing = documented.filter((name) => !known.has(name))
   for (const name of missing) console.error(`never seen: ${name}`)

@@ -39,20 +39,20 @@ const postgres: Engine = {
 
 export const engines: Engine[] = process.env.TEST_ENGINE === sqlite.name ? [sqlite] : [sqlite, postgres]
 
-/** Finds an engine for tests that need it; `skip` is set if the run is without it. */
+/** Finds an engine for tests that need it; `skip` is set if the run excludes it. */
 export function findEngine(name: Engine['name']): { engine: Engine; skip: string | false } {
   const engine = name === sqlite.name ? sqlite : postgres
   return { engine, skip: !engines.includes(engine) && `TEST_ENGINE is ${process.env.TEST_ENGINE}` }
 }
 
-/** A test that needs PostgreSQL, and is skipped if the run is without it. */
+/** Defines a test that needs PostgreSQL, and is skipped if the run excludes it. */
 export function testPostgres(title: string, body: (t: Test) => unknown): void {
   tap.test(title, { skip: findEngine('PostgreSQL').skip }, body)
 }
 
 let shared: Promise<DatabaseServer> | undefined
 
-/** The server that all files of a run share, so do not change it. A file that `node` runs starts its own. */
+/** The server that all files of a run share; do not change it. A file that `node` runs directly starts its own. */
 export function sharedServer(): Promise<DatabaseServer> {
   shared ??= process.env.TAP_CHILD_ID === undefined ? ownServer() : findShared()
   return shared
@@ -73,7 +73,7 @@ function startShared(folder: string): void {
   const { PATH, TMPDIR, TEST_POSTGRES_BIN } = process.env
   const env = { PATH, TMPDIR, TEST_POSTGRES_BIN }
   const args = [script, folder, String(process.ppid)]
-  // Not into the output of this process: tap waits until that is closed.
+  // Not to the output of this process, because tap waits until that is closed.
   const log = openSync(join(folder, 'log'), 'w')
   spawn(process.execPath, args, { env, detached: true, stdio: ['ignore', log, log] }).unref()
   closeSync(log)

@@ -1,16 +1,16 @@
-// With TEST_LIMITS=full, as in `npm run test:slow`, tests use the promised sizes and times. Otherwise they are smaller, and
-// show what happens, but not how soon.
+// With TEST_LIMITS=full, as in `npm run test:slow`, tests use the promised sizes and times. Otherwise sizes and times
+// are smaller, and tests check the behaviour, but not the promised times.
 import { randomInt } from 'node:crypto'
 import type { Test } from 'tap'
 
 export const isFull = process.env.TEST_LIMITS === 'full'
 
-/** The number of kills in a test: TEST_ROUNDS, or `full` or `fast`. */
+/** The number of rounds in a test: TEST_ROUNDS, or else `full` or `fast`. */
 export function countRounds(full: number, fast: number): number {
   return Number(process.env.TEST_ROUNDS ?? (isFull ? full : fast))
 }
 
-/** Asserts that something took at most the promised time; only with full limits, since short ones promise nothing. */
+/** Asserts that something took at most the promised time; only with full limits. */
 export function assertWithin(t: Test, tookMs: number, promisedMs: number, title = 'in time'): void {
   if (isFull) t.ok(tookMs <= promisedMs, `${title}: ${Math.round(tookMs)} of ${promisedMs} ms`)
   else t.comment(`${title}: ${Math.round(tookMs)} ms`)

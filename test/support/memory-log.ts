@@ -1,5 +1,5 @@
-// A log of plants in memory, for tests that need only the three verbs. It can answer in any order, lose its last plants,
-// refuse batches, and lose their outcomes.
+// A log of plants in memory, for tests that need only the three methods of a log. It can answer in any order, lose its
+// last plants, refuse batches, and lose their outcomes.
 import type { Entry, Head, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 
@@ -75,7 +75,7 @@ export class MemoryLog implements PlantLog {
     return this.rows.splice(position).map(({ entry }) => entry)
   }
 
-  /** The expected JSON array of a page: the items up to `last` at the time when that row had this mark. */
+  /** The expected JSON array of a page: the items up to `last` when that row had this mark. */
   listOf(after: number, last: number, mark: string): string {
     const row = this.#held.get(`${last} ${mark}`)
     const rows = row ? [...row.below, row] : []

@@ -1,5 +1,5 @@
-// The programs of PostgreSQL, from npm (or from TEST_POSTGRES_BIN, a directory of other ones). PostgreSQL does not run as
-// root: then they get an unprivileged user.
+// The programs of PostgreSQL, from npm (or from TEST_POSTGRES_BIN, a directory of other ones). PostgreSQL does not run
+// as root, so root runs them as an unprivileged user.
 import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process'
 import {
   chmodSync,
@@ -21,7 +21,7 @@ import { promisify } from 'node:util'
 import { noteDirectory, noteProcess } from './processes.ts'
 
 const runFile = promisify(execFile)
-/** `nobody`, when this is run by root. */
+/** `nobody`, if this process runs as root. */
 const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
 
 /** Gives a file to the user whom the programs run as. */
@@ -29,14 +29,14 @@ export function own(path: string): void {
   if (user) chownSync(path, user.uid, user.gid)
 }
 
-/** Copies a folder with all that is in it, for the user whom the programs run as. */
+/** Copies a folder, and gives the copy to the user whom the programs run as. */
 export function copyFolder(from: string, to: string): void {
   cpSync(from, to, { recursive: true, verbatimSymlinks: true })
   chmodSync(to, 0o700)
   for (const name of ['', ...(readdirSync(to, { recursive: true }) as string[])]) own(join(to, name))
 }
 
-/** A new directory of that user. */
+/** Creates a directory that belongs to that user. */
 export function createServerDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
   noteDirectory(directory)
@@ -46,13 +46,16 @@ export function createServerDirectory(): string {
 
 let binaries: Promise<string> | undefined
 
-/** Runs a program of PostgreSQL, as a user that it accepts. */
+/** Runs a program of PostgreSQL as a user that it accepts. */
 export async function run(program: string, args: string[]): Promise<void> {
   binaries ??= findBinaries()
   await runFile(join(await binaries, program), args, asUser)
 }
 
-/** Starts one that stays, with its output in a file; it is killed when this process ends, and does not keep it from that. */
+/**
+ * Starts a program that keeps running, with its output in a file. It is killed when this process ends, and does not
+ * delay that.
+ */
 export async function startProgram(program: string, args: string[], log: string): Promise<ChildProcess> {
   binaries ??= findBinaries()
   const path = join(await binaries, program)
@@ -81,16 +84,16 @@ async function findBinaries(): Promise<string> {
   }
 }
 
-/** npm leaves symbolic links out of packages; the package makes them when its install script may run. */
+/** npm packages contain no symbolic links; the package creates them in its install script, which may not run. */
 async function linkLibraries(root: string): Promise<void> {
   const list = join(root, 'native', 'pg-symlinks.json')
   const links: { target: string }[] = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []
-  // Several processes may do so at once: the script minds no link that is there already.
+  // Several processes may do so at once, because the script ignores existing links.
   if (links.some(({ target }) => !existsSync(join(root, target))))
     await runFile(process.execPath, [join(root, 'scripts', 'hydrate-symlinks.js')], { cwd: root })
 }
 
-/** For a checkout that the unprivileged user cannot look into. */
+/** For a checkout that the unprivileged user cannot read. */
 function copyBinaries(native: string): string {
   const directory = createServerDirectory()
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))

@@ -18,7 +18,7 @@ export type ServerOptions = { port: number; settings?: string[] }
 /** A role that needs a password, unlike the superuser `postgres`. */
 export const passwordRole = 'gardener'
 
-/** The directory that initdb made for the first server of this process; a copy takes a tenth of the time. */
+/** The directory that initdb made for the first server of this process. Copying it is ten times as fast. */
 let made: string | undefined
 
 /** A server that is started elsewhere. */
@@ -75,8 +75,8 @@ host replication all 127.0.0.1/32 trust\n`,
   }
 
   /**
-   * Copies what a base backup of a running server holds, while clients in this process go on. Its files may change
-   * meanwhile: its log makes up for that.
+   * Copies the files of a running server for a base backup, without blocking this process. Replaying the log corrects
+   * files that change meanwhile.
    */
   async copyFiles(from: PostgresServer): Promise<void> {
     rmSync(this.data, { recursive: true, force: true })
@@ -106,7 +106,7 @@ host replication all 127.0.0.1/32 trust\n`,
     }
   }
 
-  /** Writes its settings. */
+  /** Writes the settings. */
   configure(): void {
     const settings = [`port = ${this.port}`, "listen_addresses = '127.0.0.1'", "unix_socket_directories = ''"]
     this.write('postgresql.conf', [...settings, ...this.#settings, ''].join('\n'))
@@ -121,7 +121,7 @@ host replication all 127.0.0.1/32 trust\n`,
 
   /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
-    // Noted from its first moment: a test that is killed while its server starts leaves none behind.
+    // Registered at once, so that a test that is killed during the start leaves no server behind.
     const child = await startProgram('postgres', ['-D', this.data], join(this.directory, 'log'))
     this.#pid = child.pid as number
     await until(() => child.exitCode !== null || child.signalCode !== null || this.#isUp())
@@ -129,7 +129,7 @@ host replication all 127.0.0.1/32 trust\n`,
       throw new Error(`PostgreSQL did not start: ${readFileSync(join(this.directory, 'log'))}`)
   }
 
-  /** Its file says so in the eighth line (PostgreSQL's `src/include/utils/pidfile.h`). */
+  /** The eighth line of the pid file tells when it is ready (PostgreSQL's `src/include/utils/pidfile.h`). */
   #isUp(): boolean {
     const file = join(this.data, 'postmaster.pid')
     const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
@@ -157,14 +157,14 @@ host replication all 127.0.0.1/32 trust\n`,
     await run('pg_ctl', ['promote', '-w', '-D', this.data])
   }
 
-  /** Sends a signal to all processes of the server; each of them is a session of its own. */
+  /** Sends a signal to all processes of the server, which are in separate sessions. */
   signal(name: NodeJS.Signals): void {
     if (this.#pid === 0) return
     for (const pid of [this.#pid, ...descendantsOf(this.#pid)]) {
       try {
         process.kill(pid, name)
       } catch {
-        // It has just ended.
+        // It has already ended.
       }
     }
   }
@@ -180,7 +180,7 @@ host replication all 127.0.0.1/32 trust\n`,
     const pids = [this.#pid, ...descendantsOf(this.#pid)]
     this.kill()
     while (pids.some(isRunning)) await sleep(10)
-    // Where nobody reaps the dead process, its pid looks taken.
+    // If the dead process is not reaped, its pid still appears to be in use.
     rmSync(join(this.data, 'postmaster.pid'), { force: true })
     await this.start()
   }
@@ -197,14 +197,13 @@ host replication all 127.0.0.1/32 trust\n`,
   }
 }
 
-/** Starts a server that its caller destroys. */
-export async function startServer(): Promise<PostgresServer> {
-  const [port] = await findPorts(1)
-  // What these tests show does not hang on the disk; those in which servers fail keep fsync on.
-  const started = new PostgresServer({
-    port: port as number,
-    settings: ['fsync = off', 'autovacuum = off', 'max_connections = 400'],
-  })
+/** Most tests do not depend on the disk; those in which servers fail keep fsync on. */
+const quickSettings = ['fsync = off', 'autovacuum = off', 'max_connections = 400']
+
+/** Starts a server, which the caller must destroy. */
+export async function startServer(settings = quickSettings): Promise<PostgresServer> {
+  const [port = 0] = await findPorts(1)
+  const started = new PostgresServer({ port, settings })
   await started.init()
   await started.start()
   return started
@@ -218,7 +217,7 @@ export async function connect(t: Test, connectionString: string): Promise<pg.Cli
   return client
 }
 
-/** Below the ports of outgoing connections, which could take the port of a server while it restarts. */
+/** Below the range of outgoing connections, which could occupy the port of a server during its restart. */
 const [firstPort, lastPort] = [10_000, 32_000]
 
 /** Ports that are free now. */

@@ -1,4 +1,4 @@
-// What every error answer has in common.
+// Checks that every error response must pass.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Test } from 'tap'
 import { components } from '../../schemas/index.ts'
@@ -24,8 +24,8 @@ const typedStatuses = new Set<number>(Object.values(problemTypes).map(({ status 
 export type AnyAnswer = { status: number; headers: Headers; text: string }
 
 /**
- * Asserts that an answer is a problem of a status, in every respect that holds for all; returns its body. `typed`: false
- * for the operator's server, which has no pages to lead to.
+ * Asserts everything that holds for each problem of a status; returns the body. `typed`: false for the admin server,
+ * which has no pages to link to.
  */
 export function assertProblem(
   t: Test,
@@ -48,11 +48,11 @@ export function assertProblem(
   t.equal(
     name !== undefined,
     typed && typedStatuses.has(status),
-    'a status with more than one meaning has types',
+    'a problem has a type if its status has several meanings',
   )
   t.equal(status === 400, problem.errors !== undefined, 'a 400 names its faults, and nothing else does')
   for (const { pointer, parameter } of problem.errors ?? [])
-    t.ok((pointer === undefined) !== (parameter === undefined), 'a fault says where it is')
+    t.ok((pointer === undefined) !== (parameter === undefined), 'a fault has either a pointer or a parameter')
   if (status === 401 || status === 403)
     t.match(answer.headers.get('www-authenticate'), /^Bearer realm="plant-store"/)
   if (status === 405) t.match(answer.headers.get('allow'), /^[A-Z]+(, [A-Z]+)*$/)

@@ -1,4 +1,4 @@
-// Processes of tests: what they inherit, how they are started and cleaned up, and their state from /proc (proc_pid_stat(5)).
+// Processes of tests: their environment, start, cleanup, and state from /proc (proc_pid_stat(5)).
 import {
   type ChildProcess,
   type ChildProcessWithoutNullStreams,
@@ -54,7 +54,7 @@ export function spawnBare(
   return spawn('env', [`NODE_OPTIONS=${options.env.NODE_OPTIONS ?? ''}`, command, ...args], options)
 }
 
-/** The children of a process, theirs, and so on. */
+/** All descendants of a process. */
 export function descendantsOf(pid: number): number[] {
   const parents = new Map(listProcesses().map((one) => [one, readStat(one)?.parent]))
   const found = [pid]
@@ -129,9 +129,9 @@ export function preload(code: string): NodeJS.ProcessEnv {
 const patienceMs = 60_000
 
 /**
- * Starts a program, which is killed when the test ends; `input` is its standard input. `prints` and `logs` resolve to the
- * first group of a pattern once it is on its standard output or in its log: a line may come later than the answer that it
- * is about. `listening`: resolves to the URL of a service that is ready; rejects when it ends before.
+ * Starts a program, which is killed when the test ends; `input` is its standard input. `prints` and `logs` resolve to
+ * the first group of a pattern once it is on its standard output or in its log: a line may arrive after the response
+ * that it describes. `listening`: resolves to the URL of a service once it is ready; rejects if it ends first.
  */
 export function spawnProgram(
   t: Test,

@@ -72,7 +72,7 @@ export async function request(
     redirect: 'manual',
     headers: {
       authorization: `Bearer ${token}`,
-      // Whether a page has been compressed yet is of no interest to most.
+      // Most tests do not depend on whether a page is already compressed.
       'accept-encoding': 'identity',
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...headers,
@@ -81,7 +81,7 @@ export async function request(
   })
   const text = await response.text()
   const { status, headers: received } = response
-  // What has a base path has nothing at the paths of the contract.
+  // A service with a base path has nothing at the paths of the contract.
   const path = status === 404 ? '' : new URL(url).pathname
   const faults = holdAgainstContract({ method, path, status, headers: received, body: text })
   if (faults.length > 0) throw new Error(faults.join('; '))

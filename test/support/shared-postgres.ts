@@ -1,5 +1,5 @@
-// The PostgreSQL server of a run of tap: the first test file that needs it starts this in the background, and it ends soon
-// after the run. `node shared-postgres.ts FOLDER PID`: of the runner.
+// The PostgreSQL server of a run of tap: the first test file that needs it starts this in the background, and it ends
+// soon after the run. `node shared-postgres.ts FOLDER PID`, where PID is the runner.
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,6 +1,6 @@
-// Divides the time-outs of src/ by one number, so that their relations hold, in modules that are loaded after this one
-// (`await import`), and in the threads and services that a test starts afterwards. A time-out is a constant of a module whose name
-// ends in `Ms`, or an option of a server.
+// Divides the time-outs of src/ by one number, which preserves their ratios, in modules that are loaded after this one
+// (`await import`), and in the threads and services that a test starts afterwards. A time-out is a constant of a module
+// whose name ends in `Ms`, or an option of a server.
 import { registerHooks } from 'node:module'
 import { isFull } from './full.ts'
 
@@ -8,7 +8,7 @@ const divisor = 3
 const sources = import.meta.resolve('../../src/')
 const timeout = /^((?:export )?const \w+Ms = |.*\b\w+(?:Timeout|Interval): )([\d_]+)\b/gm
 
-/** Keeps the width of each number, so that coverage finds the same places in the file. */
+/** Keeps the width of each number, so that positions for coverage stay valid. */
 function shorten(source: string): string {
   return source.replace(timeout, (_, start: string, number: string) => {
     const ms = Math.max(1, Math.round(Number(number.replaceAll('_', '')) / divisor))

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import pino, { type Logger } from 'pino'
+import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
 import { engineOf } from '../../src/store/engines.ts'
@@ -48,7 +48,7 @@ export async function listNames({ log }: Store): Promise<string[]> {
   return (JSON.parse(String(array)) as { name: string }[]).map(({ name }) => name)
 }
 
-/** What an error must match. */
+/** The properties of a StoreUnavailable with this outcome, to match an error. */
 export function unavailable(outcome: FailedOutcome) {
   return { name: 'StoreUnavailable', outcome }
 }
@@ -120,14 +120,7 @@ function makeError(fault: StoreFault): Error {
   return fault === 'broken' ? new Error(message) : new StoreUnavailable(fault, message)
 }
 
-export type LogLines = {
-  logger: Logger
-  lines: LogLine[]
-  /** Resolves to the first line for which `is` returns true, once it is logged. */
-  find(is: (line: LogLine) => boolean): Promise<LogLine>
-}
-
-export function collectLines(): LogLines {
+export function collectLines() {
   const lines: LogLine[] = []
   const seen = new PassThrough().resume()
   const write = (text: string) => {
@@ -137,7 +130,8 @@ export function collectLines(): LogLines {
   return {
     logger: pino({ level: 'debug' }, { write }),
     lines,
-    async find(is) {
+    /** Resolves to the first line for which `is` returns true, once it is logged. */
+    async find(is: (line: LogLine) => boolean): Promise<LogLine> {
       const signal = AbortSignal.timeout(patienceMs)
       for (;;) {
         const found = lines.find(is)

@@ -52,7 +52,7 @@ export function skipUnlessOthersEnter(): string | false {
   return folder === dirname(folder) ? skipWithout('setpriv') : `other users cannot enter ${folder}`
 }
 
-/** Lets threads end after a change of user: tap writes a file about each of them as the current user. */
+/** Lets threads end after a change of user, because tap then writes a file for each of them. */
 export function letOthersEnd(): void {
   const notes = '.tap/processinfo'
   if (existsSync(notes)) chmodSync(notes, 0o777)

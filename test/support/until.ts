@@ -1,4 +1,4 @@
-// Polls for a condition, with pauses that leave the processor to what the test waits for.
+// Polls for a condition, with pauses so that other processes can run.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 

@@ -13,14 +13,14 @@ export function watchAnswers(server: Server, basePath: string, tell: (fault: str
     const answer = record(response)
     const path = String(request.url).split('?', 1)[0] as string
     response.once('close', () => {
-      // A part of an answer is none; the client is told so by a reset.
+      // A truncated response is not checked; the client detects it by a reset.
       if (!response.writableFinished) return
       const faults = holdAgainstContract({
         method: request.method as string,
         path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : elsewhere,
         status: response.statusCode,
         headers: { get: (name) => answer.header(name) },
-        // Node drops it.
+        // Node drops the body of a response to HEAD.
         body: request.method === 'HEAD' ? '' : answer.body(),
       })
       for (const fault of faults) tell(fault)
@@ -41,7 +41,7 @@ function record(response: ServerResponse) {
     const charset = typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined
     if (bytes <= maxBytes) chunks.push(Buffer.from(chunk as string, charset))
   }
-  // Headers that are handed over with the status are not among those that can be asked for.
+  // getHeader() does not return headers that were passed to writeHead().
   response.writeHead = (...all: unknown[]) => {
     const headers = all.at(-1)
     if (typeof headers === 'object') given = { ...given, ...headers }

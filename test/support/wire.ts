@@ -65,7 +65,7 @@ function exchangeBytes(port: number, bytes: string | Buffer, count: number): Pro
 /** Sends one request and resolves to its answer. */
 export async function send(port: number, bytes: string | Buffer): Promise<WireAnswer> {
   const [answer] = await exchange(port, bytes)
-  if (!answer) throw new Error('the server hung up without an answer')
+  if (!answer) throw new Error('the server closed the connection without a response')
   return answer
 }
 
@@ -88,24 +88,22 @@ export function readAnswers(received: string, isHead = false): WireAnswer[] {
   }
 }
 
+type Body = { text: string; length: number }
+
 /**
  * Reads the body at the beginning of a text of bytes, and its encoded length (RFC 9112, section 6.3); undefined if it is
  * incomplete. Throws if its length is unknown.
  */
-function readBody(
-  text: string,
-  status: number,
-  headers: Headers,
-): { text: string; length: number } | undefined {
+function readBody(text: string, status: number, headers: Headers): Body | undefined {
   if (headers.get('transfer-encoding') === 'chunked') return readChunks(text)
   const stated = headers.get('content-length')
   if (stated === null && status >= 200 && status !== 204 && status !== 304)
-    throw new Error(`an answer of status ${status} does not say where it ends`)
+    throw new Error(`an answer of status ${status} has no length`)
   const length = Number(stated ?? 0)
   return text.length < length ? undefined : { text: text.slice(0, length), length }
 }
 
-function readChunks(text: string): { text: string; length: number } | undefined {
+function readChunks(text: string): Body | undefined {
   let [body, at] = ['', 0]
   for (;;) {
     const [line, size] = /^([0-9a-f]+)\r\n/i.exec(text.slice(at, at + 20)) ?? []
