@@ -82,8 +82,7 @@ export async function buildApp(options: AppOptions) {
   if (resource) await app.register(serveResource, resource)
   await app.register(
     async (scope) => {
-      const challenge = { resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix }
-      await scope.register(auth, { verify, challenge })
+      await scope.register(auth, { verify, resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
       if (rate) await scope.register(rateLimit, rate)
       await scope.register(addPlant, { log, meter })
       await scope.register(listPlants, { log, path: `${prefix}/plants`, meter })

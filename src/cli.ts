@@ -1,7 +1,8 @@
 // Runs one command. Exit codes: 0 done, 1 failed, 2 usage error. An interrupted command ends itself with the same signal.
 import { CommanderError } from 'commander'
-import { CommandError, printable, watchOutput } from './cli/console.ts'
+import { CommandError, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
+import { printable } from './log-text.ts'
 import { SettingError } from './setting-values.ts'
 import { StoreRefused, StoreUnavailable } from './store/errors.ts'
 

@@ -47,7 +47,7 @@ function quote(value: unknown): string {
   return printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
 }
 
-/** Escapes control characters: what clients sent must neither control the terminal nor begin a line. */
+/** Escapes control characters: text from elsewhere must neither control the terminal nor begin a line. */
 export function printable(value: unknown): string {
   const toHex = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
   return String(value).replace(/\p{Cc}/gu, toHex)

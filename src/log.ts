@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type Logger } from 'pino'
 import sonicBoom, { type SonicBoom } from 'sonic-boom'
 import { toTextLines } from './log-text.ts'
+import { makeMask } from './mask.ts'
 import type { Settings } from './settings.ts'
 
 /** The most bytes kept while nobody reads. */

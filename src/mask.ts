@@ -51,7 +51,5 @@ function maskJwt(text: string): string {
 
 /** Masks the passwords in a URL. It may contain several hosts, so it cannot be parsed. */
 export function maskUrl(url: string): string {
-  return url
-    .replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***')
-    .replaceAll(passwordInQuery, '$1***')
+  return url.replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***').replaceAll(passwordInQuery, '$1***')
 }

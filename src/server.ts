@@ -8,8 +8,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { type Log, openLog } from './log.ts'
+import { maskUrl } from './mask.ts'
 import { type Meter, noMeter } from './metrics.ts'
-import { explainListen, maskUrl } from './setting-values.ts'
+import { explainListen } from './setting-values.ts'
 import type { Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
 import { engineOf } from './store/engines.ts'
@@ -126,7 +127,8 @@ async function listen(app: FastifyInstance, { host, port, maxConnections }: Sett
 }
 
 /** Less than half of the file descriptors that the process may open, as Linux lists them. */
-function deriveMaxConnections(file = '/proc/self/limits'): number {
+function deriveMaxConnections(): number {
+  const file = '/proc/self/limits'
   const limits = existsSync(file) ? readFileSync(file, 'utf8') : ''
   const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
   if (descriptors === undefined) return usualConnections

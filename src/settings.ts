@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type StaticDecode, type TSchema, Type } from '@sinclair/typebox'
 import { TransformDecodeError, Value } from '@sinclair/typebox/value'
+import { maskUrl } from './mask.ts'
 import * as is from './setting-values.ts'
-import { maskUrl, SettingError } from './setting-values.ts'
+import { SettingError } from './setting-values.ts'
 
 /**
  * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` at the end of its name may name a file that

@@ -539,7 +539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON in UTF-8, or has a content encoding. */
+            /** @description The Content-Type is not JSON in UTF-8, or there is a Content-Encoding. */
             415: {
                 headers: {
                     "Accept-Encoding": components["headers"]["Accept-Encoding"];

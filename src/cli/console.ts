@@ -14,11 +14,6 @@ export function separate(number: number): string {
   return number.toLocaleString('en-US')
 }
 
-/** Escapes control characters: text from elsewhere must neither control the terminal nor begin a line. */
-export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, '0')}`)
-}
-
 /** Prints the result of a command, as text or with --json. Rejects if it cannot be written. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {
   const line = `${asJson ? JSON.stringify(json, null, 2) : text}\n`

@@ -1,6 +1,7 @@
 // Long work: it shows its progress on stderr, and a signal ends it within a second.
 import { constants } from 'node:os'
-import { count, printable, separate } from './console.ts'
+import { printable } from '../log-text.ts'
+import { count, separate } from './console.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Time for the work to end after a signal. */

@@ -1,6 +1,6 @@
 // Options shared by several commands, and the databases that they name.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { maskUrl } from '../setting-values.ts'
+import { maskUrl } from '../mask.ts'
 import { loadSetting, settingRows } from '../settings.ts'
 import { engineOf } from '../store/engines.ts'
 

@@ -1,5 +1,6 @@
 // The program: its commands and its help.
 import { Command, Help } from 'commander'
+import { makeMask, maskUrl } from '../mask.ts'
 import { build, command } from '../version.ts'
 
 const width = 80

@@ -20,71 +20,65 @@ declare module 'fastify' {
 }
 
 /**
- * The parameters of `WWW-Authenticate` besides the error. `resource`: URL of the protected resource metadata (RFC 9728);
- * `scopePrefix`: beginning of the issuer's scopes.
+ * For `WWW-Authenticate`, `resource`: URL of the protected resource metadata (RFC 9728); `scopePrefix`: beginning of the
+ * issuer's scopes.
  */
-export type Challenge = { resource?: string | undefined; scopePrefix?: string | undefined }
-
-export type AuthOptions = { verify: Verify; challenge?: Challenge | undefined }
+export type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
 /** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */
-export const auth = fp<AuthOptions>(
-  async (app, { verify, challenge = {} }) => {
-    const { resource, scopePrefix = '' } = challenge
-    const metadata = resource === undefined ? '' : `, resource_metadata="${resource}"`
-    const challengeWith = (error: string) => ({
-      headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
-    })
+export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix = '' }) => {
+  const metadata = resource === undefined ? '' : `, resource_metadata="${resource}"`
+  const challengeWith = (error: string) => ({
+    headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
+  })
 
-    /** Makes the hook of a route that needs a scope. */
-    function requireScope(scope: Scope | undefined): onRequestHookHandler {
-      const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
-      return ({ grant }, _reply, done) => {
-        if (scope !== undefined && grant.scopes.has(scope)) done()
-        else done(new ProblemError(problems.noScope(String(scope)), challengeWith(error)))
+  /** Makes the hook of a route that needs a scope. */
+  function requireScope(scope: Scope | undefined): onRequestHookHandler {
+    const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
+    return ({ grant }, _reply, done) => {
+      if (scope !== undefined && grant.scopes.has(scope)) done()
+      else done(new ProblemError(problems.noScope(String(scope)), challengeWith(error)))
+    }
+  }
+
+  // Made once, so that refusing many requests is cheap. Without credentials there is no error code (RFC 6750, section
+  // 3.1).
+  const noToken = new ProblemError(problems.noToken, challengeWith(''))
+  const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
+
+  /** Translates an error of bearer-auth. */
+  function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
+    if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
+    return /^bearer( |$)/i.test(headers.authorization ?? '') ? badToken : noToken
+  }
+
+  await app.register(bearerAuth, {
+    keys: [],
+    addHook: false,
+    specCompliance: 'rfc6749',
+    verifyErrorLogLevel: 'trace',
+    auth(token, request) {
+      const admit = (grant: Grant | undefined): boolean => {
+        if (grant) request.grant = grant
+        return grant !== undefined
       }
-    }
+      const grant = verify(token)
+      // A cached verdict needs no promise.
+      return grant instanceof Promise ? grant.then(admit) : admit(grant)
+    },
+  })
+  const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
+  const authenticate: onRequestHookHandler = (request, reply, done) =>
+    check(request, reply, (error) => done(error && explain(error, request)))
 
-    // Made once, so that refusing many requests is cheap. Without credentials there is no error code (RFC 6750, section
-    // 3.1).
-    const noToken = new ProblemError(problems.noToken, challengeWith(''))
-    const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
-
-    /** Translates an error of bearer-auth. */
-    function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
-      if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
-      return /^bearer( |$)/i.test(headers.authorization ?? '') ? badToken : noToken
-    }
-
-    await app.register(bearerAuth, {
-      keys: [],
-      addHook: false,
-      specCompliance: 'rfc6749',
-      verifyErrorLogLevel: 'trace',
-      auth(token, request) {
-        const admit = (grant: Grant | undefined): boolean => {
-          if (grant) request.grant = grant
-          return grant !== undefined
-        }
-        const grant = verify(token)
-        // A cached verdict needs no promise.
-        return grant instanceof Promise ? grant.then(admit) : admit(grant)
-      },
-    })
-    const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
-    const authenticate: onRequestHookHandler = (request, reply, done) =>
-      check(request, reply, (error) => done(error && explain(error, request)))
-
-    app.decorateRequest('grant')
-    app.addHook('onRequest', authenticate)
-    app.addHook('onRoute', (route) => {
-      route.onRequest = [route.onRequest ?? [], requireScope(route.config?.scope)].flat()
-    })
-    // The token may have been revoked, or have expired, while the body arrived.
-    app.addHook('preValidation', (request, reply, done) => {
-      if (request.grant.untilMs > performance.now()) done()
-      else authenticate.call(app, request, reply, done)
-    })
-  },
-  { name: 'auth', fastify: '5.x' },
-)
+  app.decorateRequest('grant')
+  app.addHook('onRequest', authenticate)
+  app.addHook('onRoute', (route) => {
+    route.onRequest = [route.onRequest ?? [], requireScope(route.config?.scope)].flat()
+  })
+  // The token may have been revoked, or have expired, while the body arrived.
+  app.addHook('preValidation', (request, reply, done) => {
+    if (request.grant.untilMs > performance.now()) done()
+    else authenticate.call(app, request, reply, done)
+  })
+})

@@ -33,7 +33,6 @@ const frameworkProblems: Record<string, KnownProblem> = {
   ERR_HTTP_REQUEST_TIMEOUT: problems.late,
   HPE_HEADER_OVERFLOW: problems.headTooLarge,
   FST_ERR_BAD_URL: problems.badPath,
-  FST_ERR_MAX_PARAM_LENGTH: problems.nothingHere,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: problems.bodyLength,

@@ -18,7 +18,7 @@ export function discoveryUrl({ oidcIssuer }: Issuer): string {
 
 /** Makes the metadata of the protected resource, its path and its URL; undefined if no audience is an https URL. */
 export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
-  const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
+  const resource = oidcAudience.find(isResource)
   if (resource === undefined) return undefined
   const { origin, pathname, search } = new URL(resource)
   const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
@@ -29,6 +29,15 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
     bearer_methods_supported: ['header'],
   }
   return { path, url: origin + path + search, metadata }
+}
+
+/** True for an https URL whose path can be decoded, as the router must. */
+function isResource(audience: string): boolean {
+  try {
+    return new URL(decodeURI(audience)).protocol === 'https:'
+  } catch {
+    return false
+  }
 }
 
 /** How readers of the docs page sign in (authorization code with PKCE, RFC 7636); undefined unless a client is set. */
@@ -48,8 +57,8 @@ type Resource = { path: string; metadata: object }
 
 /** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
-  // The router matches decoded paths, and treats a single colon as the start of a parameter. A `%` may stand for itself.
-  const url = decodeURI(path.replaceAll(/%(?![0-9a-f]{2})/gi, '%25')).replaceAll(':', '::')
+  // The router matches decoded paths, and treats a single colon as the start of a parameter.
+  const url = decodeURI(path).replaceAll(':', '::')
   app.get(url, { schema: { hide: true } }, (_request, reply) =>
     reply.header('cache-control', 'no-cache').send(metadata),
   )

@@ -246,9 +246,11 @@ test('the metadata of the resource is served at the path of the audience', async
       `Bearer realm="plant-store", resource_metadata="https://plants.example${place}"`,
     )
   }
-  const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: 'plants' })
-  t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
-  t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
+  for (const OIDC_AUDIENCE of ['plants', 'https://plants.example/100%', 'https://plants.example/%ff']) {
+    const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE })
+    t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
+    t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
+  }
 })
 
 test('docs/secure.md has the same reasons as the code, and describes every setting', async (t) => {

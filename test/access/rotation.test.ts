@@ -157,7 +157,7 @@ test('token rotate prints only the new token; revoke and rotate accept a name, a
 
   const refusals: [args: string[], code: number, reason: RegExp][] = [
     [['revoke', json.token], 1, /^plant-store: token \w{8} is already revoked\n$/],
-    [[first], 2, /unknown command 'plant_\w{8}_\*\*\*'/],
+    [[first], 2, /unknown command '\*\*\*'/],
     [['rotate', first, '--overlap', first], 2, /Expected a duration such as 24h, or 0s/],
     [['rotate', first, '--overlap', '999999y'], 2, /Expected a duration/],
     [['create', '--name', `for ${first}`], 2, /A name is shown in lists: it must not be a token/],

@@ -1,6 +1,6 @@
 // Headers of all answers: nosniff, no name of the software, keep-alive, request ids and CORS.
 import { type Test, test } from 'tap'
-import { makeMask } from '../../src/log.ts'
+import { makeMask } from '../../src/mask.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'

@@ -4,6 +4,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { type Test, test } from 'tap'
+import { noMeter } from '../../src/metrics.ts'
 import { negotiate } from '../../src/plants/codings.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
@@ -36,6 +37,8 @@ const accepted: [header: string | undefined, codings: string][] = [
   ['br;q=0.5, *', 'identity,gzip,zstd,br'],
   ['identity;q=0.1, *;q=0.8, gzip;q=0.5', 'br,zstd,gzip,identity'],
   ['identity;q=0, gzip;q=0', 'identity'],
+  ['identity;q=0', 'identity'],
+  ['deflate, identity;q=0', 'identity'],
   ['deflate', 'identity'],
   ['gzip;q=2, br;q=x', 'identity'],
 ]
@@ -45,14 +48,14 @@ test('orders codings by the weights in Accept-Encoding', async (t) => {
 })
 
 /** A service with this number of plants that counts the reads of its log. */
-async function start(t: Test, plants: number) {
+async function start(t: Test, plants: number, meter = noMeter) {
   const store = await openStore(await sqlite.createDatabase(t))
   const items = Array.from({ length: plants }, (_, n) =>
     JSON.stringify({ name: `山椒 ${n}`, tag: 'x'.repeat(40) }),
   )
   await store.log.append(items.map((item) => ({ item, id: undefined })))
   const counted = countReads(store)
-  const { url, port } = await startApp(t, '', { store: counted.store })
+  const { url, port } = await startApp(t, '', { store: counted.store, meter })
   return { url, port, reads: counted.reads, list: `[${items}]` }
 }
 
@@ -81,14 +84,23 @@ for (const [kind, plants] of [
   })
 
 test('reads a page once, and does not compress small ones', async (t) => {
-  const { url, reads } = await start(t, 100)
+  const counters: Record<string, () => unknown> = {}
+  const counter = (name: string, _help: string, read: () => unknown) => {
+    counters[name] = read
+  }
+  const meter = { ...noMeter, counter }
+  const { url, reads } = await start(t, 100, meter)
   const page = `${url}/plants?limit=99`
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(page, 'br')))
   t.equal(new Set(answers.map(({ body }) => body.toString('base64'))).size, 1)
   await request(`${url}/plants`, { body: { name: 'another', tag: '' } })
   for (const coding of ['br', 'gzip', 'identity']) await ask(page, coding)
   t.equal(reads.count, 1, 'read once, even for later requests and after an addition')
-  t.equal((await ask(`${url}/plants?limit=3`, 'br')).headers['content-encoding'], undefined)
+  const hits = () => counters.plant_store_page_cache_hits_total?.()
+  const before = Number(hits())
+  for (let n = 0; n < 2; n++)
+    t.equal((await ask(`${url}/plants?limit=3`, 'br')).headers['content-encoding'], undefined)
+  t.equal(hits(), before + 1, 'a small page counts as found in the cache')
   t.equal((await ask(`${url}/plants?limit=3`, 'br, identity;q=0')).headers['content-encoding'], 'br')
 })
 

@@ -87,7 +87,9 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     faults++
     return Promise.reject(new StoreUnavailable('unread', 'the disk is gone'))
   }
-  const { url, port } = await startApp(t, '', { store })
+  const statuses: number[] = []
+  const count = ({ status }: { status: number }) => void statuses.push(status)
+  const { url, port } = await startApp(t, '', { store, count })
   // Each version requests a page that is not cached yet.
   for (const [version, page] of [
     ['1.1', '?limit=3'],
@@ -107,6 +109,7 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     await t.rejects(once(socket, 'close'), { code: 'ECONNRESET' })
     t.ok(faults > 0)
     t.match(received, /^HTTP\/1.1 200 /)
+    t.equal(statuses.at(-1), 500, 'the access line and the metrics do not blame the client')
     assertProblem(t, await request(`${url}/plants${page}`), 503)
     broken = false
     t.equal((await request(`${url}/plants${page}`)).status, 200)

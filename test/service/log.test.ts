@@ -6,8 +6,9 @@ import { setImmediate } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import fastify from 'fastify'
 import { type Test, test } from 'tap'
-import { makeMask, openLog } from '../../src/log.ts'
+import { openLog } from '../../src/log.ts'
 import { toTextLines } from '../../src/log-text.ts'
+import { makeMask } from '../../src/mask.ts'
 import { createDirectory } from '../support/engines.ts'
 
 const options = { logLevel: 'info', logFormat: 'json', accessTokens: [] } as const
