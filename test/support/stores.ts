@@ -1,7 +1,5 @@
 // Stores that tests open and fill, stores that fail, and logs of a service.
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
@@ -9,7 +7,7 @@ import { engineOf } from '../../src/store/engines.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { SqlStore } from '../../src/store/sql/sql.ts'
 import { createDirectory, sqlite } from './engines.ts'
-import { patienceMs } from './until.ts'
+import { until } from './until.ts'
 
 /** A parsed line of the log of a service. */
 export type LogLine = { level: number; msg: string; [name: string]: unknown }
@@ -122,22 +120,14 @@ function makeError(fault: StoreFault): Error {
 
 export function collectLines() {
   const lines: LogLine[] = []
-  const seen = new PassThrough().resume()
-  const write = (text: string) => {
-    lines.push(JSON.parse(text))
-    seen.emit('line')
-  }
+  const write = (text: string) => void lines.push(JSON.parse(text))
   return {
     logger: pino({ level: 'debug' }, { write }),
     lines,
     /** Resolves to the first line for which `is` returns true, once it is logged. */
     async find(is: (line: LogLine) => boolean): Promise<LogLine> {
-      const signal = AbortSignal.timeout(patienceMs)
-      for (;;) {
-        const found = lines.find(is)
-        if (found) return found
-        await once(seen, 'line', { signal })
-      }
+      await until(() => lines.some(is), { found: () => lines })
+      return lines.find(is) as LogLine
     },
   }
 }
