@@ -35,12 +35,14 @@ export async function openInput(name: string, signal: AbortSignal) {
 /** Copies a pipe into an unnamed file, which disappears with the process, however that ends. */
 async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle> {
   const path = join(tmpdir(), `plant-store-${randomUUID()}`)
+  let copy: FileHandle | undefined
   try {
-    const copy = await open(path, 'wx+', 0o600)
+    copy = await open(path, 'wx+', 0o600)
     rmSync(path)
     await copy.writeFile(pipe, { signal })
     return copy
   } catch (error) {
+    await copy?.close()
     const { syscall, message } = error as NodeJS.ErrnoException
     if (syscall !== 'open' && syscall !== 'write') throw error
     throw new CommandError(`cannot write a temporary file in ${tmpdir()} (TMPDIR): ${message}`)
