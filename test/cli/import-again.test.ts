@@ -8,7 +8,7 @@ import { type Test, test } from 'tap'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
-import { spawnProgram } from '../support/processes.ts'
+import { preload, spawnProgram } from '../support/processes.ts'
 import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { pipeImport, quickest, readPlants, shareStore, writeInput } from './imports.ts'
@@ -194,11 +194,20 @@ for (const { name, createDatabase } of engines)
     }
   })
 
+/** Makes the pause after each batch so long that a signal meets it. */
+const longPauses = `
+  import timers from 'node:timers/promises'
+  import { syncBuiltinESMExports } from 'node:module'
+  const { setTimeout } = timers
+  timers.setTimeout = (ms, ...more) => setTimeout(ms === 2 ? 60_000 : ms, ...more)
+  syncBuiltinESMExports()`
+
 test('prints how to continue when it is interrupted, and the same command continues', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   const path = writeInput(t, ndjson)
-  const { child, ended } = start(t, ['import', path, '--quiet'], url)
+  const env = { ...preload(longPauses), DATABASE_URL: url }
+  const { child, ended } = spawnCli(t, ['import', path, '--quiet'], env)
   await until(async () => (await store.log.head()).position > 0)
   child.kill('SIGINT')
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
