@@ -21,7 +21,8 @@ const maxKnownLength = 100
 
 /**
  * Returns the codings that an Accept-Encoding allows, best first: by weight; at equal weights named ones before those
- * matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding is treated as absent.
+ * matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding is treated
+ * as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
   if (accepted === undefined) return ['identity']

@@ -6,7 +6,7 @@ import { Plant } from '../../schemas/plant.ts'
 import { type Meter, noMeter } from '../metrics.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { readInTime } from '../store/in-time.ts'
+import { inTime } from '../store/in-time.ts'
 import { type Coding, compress, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
@@ -88,7 +88,7 @@ export class Pages {
     if (range.after === range.last) return Buffer.from('[]')
     this.#misses++
     const read = () => this.#readPart(range, range.after)
-    const part = await this.#once(this.#reading, range.name, read)
+    const part = await inTime(this.#once(this.#reading, range.name, read))
     if (part.reached < range.last) return part
     this.#kept.set(range.name, part.array)
     return part.array
@@ -110,7 +110,7 @@ export class Pages {
     for (;;) {
       const reached = after + count
       const mark = reached === range.last ? range.mark : await this.#readMark(reached, range)
-      const array = await readInTime(this.#log.read(after, reached, mark))
+      const array = await this.#log.read(after, reached, mark)
       const meanBytes = array.length / count
       if (count >= safePlants) this.#meanBytes = meanBytes
       if (array.length <= pageBytes || count <= safePlants) return { array, reached }
@@ -120,7 +120,7 @@ export class Pages {
 
   /** Reads the mark of a position within a range, if the log still holds that. */
   async #readMark(position: number, { last, mark }: Range): Promise<string> {
-    const head = await readInTime(this.#log.head([position, last]))
+    const head = await this.#log.head([position, last])
     const found = head.markOf(position)
     if (found !== undefined && head.markOf(last) === mark) return found
     throw new StoreUnavailable('unread', `the log no longer contains the plants up to ${last}`)
@@ -139,7 +139,7 @@ export class Pages {
   }
 
   async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
-    for (let part = first; ; part = await this.#readPart(range, part.reached)) {
+    for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
       const isLast = part.reached === range.last
       // The brackets between two parts become a comma.
       if (part !== first) part.array[0] = comma

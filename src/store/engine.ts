@@ -86,8 +86,8 @@ export interface PlantLog {
    */
   head(positions?: readonly number[]): Head | Promise<Head>
   /**
-   * Reads the JSON array of the items at positions `after` + 1 to `last`, in UTF-8, into a new buffer. Rejects with StoreUnavailable (`unread`) unless
-   * the log holds all of them and row `last` has this mark.
+   * Reads the JSON array of the items at positions `after` + 1 to `last`, in UTF-8, into a new buffer, which the caller
+   * may change. Rejects with StoreUnavailable (`unread`) unless the log holds all of them and row `last` has this mark.
    */
   read(after: number, last: number, mark: string): Buffer | Promise<Buffer>
 }

@@ -4,11 +4,6 @@ import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 /** Time within which the store answers, or the request fails. */
 export const storeLimitMs = 4500
 
-/** Limits the time of a read, unless the store returned its result at once. */
-export function readInTime<T>(read: T | Promise<T>): T | Promise<T> {
-  return read instanceof Promise ? inTime(read) : read
-}
-
 /** Settles as `work` does; rejects with StoreUnavailable and this outcome if it takes longer than `limitMs`. */
 export function inTime<T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') {
   return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))

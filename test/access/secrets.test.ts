@@ -86,7 +86,7 @@ test('a variable without a URL is reported in one line with its name', async (t)
 test('a message that repeats the command line masks the password', async (t) => {
   for (const [url, shown] of [
     [`postgres://a:${password}@h/plants`, 'postgres://a:***@h/plants'],
-    [`postgres://h/plants?password=${password}&user=a`, 'postgres://h/plants?password=***&user=a'],
+    [`postgres://h/plants?password=it's ${password}&user=a`, 'postgres://h/plants?password=***&user=a'],
   ] as const)
     t.match(await runCommand([url]), { code: 2, stderr: `unknown command '${shown}'` })
 })
@@ -116,6 +116,8 @@ test('a connection is safe only with verified TLS, on a socket or on this machin
     ['postgres://a@h/plants', ['h:5432']],
     ['postgres://a@10.0.0.1:5433/plants?sslmode=disable', ['10.0.0.1:5433']],
     ['postgres://a@h/plants?sslmode=verify-full', []],
+    ['postgres://a@h/plants?sslmode=verify%2Dca', []],
+    ['postgres://a@h/plants?sslmode=require&sslmode=disable', []],
     ['postgres://a@h/plants?sslmode=no-verify', ['h:5432']],
     ['postgres://a@localhost/plants', []],
     ['postgres://a@127.1.2.3/plants', []],

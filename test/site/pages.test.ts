@@ -102,7 +102,6 @@ const links: [href: string, served: string | undefined][] = [
   ['https://www.rfc-editor.org/rfc/rfc9110', 'https://www.rfc-editor.org/rfc/rfc9110'],
   ['#retries', '#retries'],
   ['../openapi.yaml', '/store/v1/openapi.yaml'],
-  ['guide.md#retries', '/store/v1/docs/guide#retries'],
   ['../examples/python.py', '/store/v1/docs/examples/python.py'],
   ['operate.md', undefined],
   ['../client/README.md', undefined],

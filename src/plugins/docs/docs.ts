@@ -85,8 +85,7 @@ function servePages(app: FastifyInstance, base: string): void {
     serve(path, () => pages.renderMarkdown(base, write()))
 
   serve('/', () => pages.renderPage(base, 'Plant Store', pages.fill(base, 'home.html')))
-  for (const name of pages.readingPages)
-    serveMarkdown(`/docs/${name}`, () => pages.readOwn(`docs/${name}.md`))
+  serveMarkdown('/docs/guide', () => pages.readOwn('docs/guide.md'))
   for (const name of problemTypeNames)
     serveMarkdown(`/problems/${name}`, () => pages.describeProblemType(base, name))
   for (const name of pages.programs)

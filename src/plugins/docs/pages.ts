@@ -1,4 +1,4 @@
-// The pages to read: home, pages of `docs/`, and a page for each type of problem. `base` is the base path, which ends
+// The pages to read: home, the guide, and a page for each type of problem. `base` is the base path, which ends
 // with a slash.
 import { readFileSync } from 'node:fs'
 import { Marked } from 'marked'
@@ -7,8 +7,7 @@ import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
 import { command } from '../../version.ts'
 
-/** Pages of `docs/` that are served, and the example programs that they link to. */
-export const readingPages = ['guide']
+/** The example programs that the guide links to. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 /** The root of the package: compiled code is one folder deeper. */
@@ -61,8 +60,7 @@ function findServed(base: string, href: string): string | undefined {
   if (/^(?:https?:|#|\/)/.test(href)) return href
   if (/^\.\.\/(?:openapi|problems\/)/.test(href)) return base + href.slice(3)
   if (href.startsWith('../examples/')) return `${base}docs/${href.slice(3)}`
-  const [, page, place = ''] = /^([a-z]+)\.md(#.*)?$/.exec(href) ?? []
-  return readingPages.includes(String(page)) ? `${base}docs/${page}${place}` : undefined
+  return undefined
 }
 
 /** Writes the page of a type of problem in Markdown. */

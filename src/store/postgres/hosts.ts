@@ -35,11 +35,15 @@ export function splitHosts(url: string): string[] {
   return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
 }
 
-/** Reads the URL of one server for pg, which treats these modes as verify-full, and prints nine lines about it. */
+/** Reads the URL of one server for pg. */
 export function readUrl(url: string): pg.ClientConfig {
-  return {
-    connectionString: url.replace(/(?<=[?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, 'verify-full'),
-  }
+  // Not parsed by WHATWG's rules: the URL of a socket has no host.
+  const [start = '', query] = url.split(/\?(.*)/s)
+  const given = new URLSearchParams(query)
+  // pg treats these modes as verify-full, and prints nine lines about it.
+  if (['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? ''))
+    given.set('sslmode', 'verify-full')
+  return { connectionString: given.size > 0 ? `${start}?${given}` : start }
 }
 
 /** Matches the path of a socket, and loopback addresses. */
