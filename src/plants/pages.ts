@@ -16,7 +16,7 @@ import type { Range } from './names.ts'
  * memory.
  */
 const pageBytes = 256 * 1024
-const pagePlants = 1000
+const pagePlants = 2000
 /** The number of plants that fit into a page whatever their size. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 /** Aim below the limit, as plants differ in size. */
