@@ -81,7 +81,8 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
 }
 
 function answer(reply: FastifyReply, reason: string | undefined) {
-  return reason ? reply.code(503).send({ status: 'unready', reason }) : { status: 'ready' }
+  if (reason === undefined) return { status: 'ready' }
+  return reply.code(503).header('retry-after', '1').send({ status: 'unready', reason })
 }
 
 /** An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head. */

@@ -51,10 +51,12 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
 
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
-    const { url, headers, httpVersionMinor } = request.raw
+    const { url, rawHeaders, httpVersionMinor } = request.raw
+    const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
-    else if (headers.host === undefined && httpVersionMinor > 0)
-      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
+    // RFC 9112, section 3.2.
+    else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
+      done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
     else done(request.is404 ? describeMiss(request) : undefined)
   })
 

@@ -42,7 +42,9 @@ test('the service is not ready while its store cannot be written or does not ans
     hangs: () => hanging.promise,
   }
   const { url, serve, drain } = await startAdmin(t)
-  t.match(await ask(`${url}/readyz`), unready('starting'))
+  const starting = await ask(`${url}/readyz`)
+  t.match(starting, unready('starting'))
+  t.equal(starting.headers.get('retry-after'), '1')
   serve(
     makeStore(() => {
       asked++
