@@ -172,6 +172,7 @@ test('weak, malformed and symmetric keys, and keys for encryption, verify nothin
     { kty: 'RSA', kid: { toString: 1 }, e: 'AQAB' },
     7,
     null,
+    [],
     { ...good.jwk, kid: 'short', x: 'AA' },
     { ...good.jwk, kid: 'private', d: good.jwk.x },
     { kty: 'oct', k: 'AAAA', kid: 'symmetric' },
