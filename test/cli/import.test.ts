@@ -53,13 +53,15 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
     '--map',
     'name=taxon',
   ],
+  ['name|tag\n"A|B"|"a ""b"""\n', ['A|B/a "b"']],
   // Spreadsheets and pandas.
+  ['name,tag,\nA,1,x\n', ['A/1']],
   ['\ufefftag,name,,\n"a,b",Fern,,\n', ['Fern/a,b']],
   ['name,tag,id\na\nb,x\n', ['a/', 'b/x']],
   [',name,tag,notes,,notes\n0,a,,x,y,z\n', ['a/'], any],
   ['name,tag,id\na,,117.0\nb,,118.000\n', ['a//117', 'b//118']],
   // Options.
-  ['"name", "tag"\n"a", "b, c" \n', ['a/b, c'], '--trim'],
+  ['"name", "tag"\n"a",\t "b, c" \n', ['a/b, c'], '--trim'],
   [' name ,tag,id\n a ,\u00a0b, 17 \n', ['a/b/17'], '--trim'],
   ['name,tag\n"a,9 "x 7\n', ['"a/9 "x 7'], '--quote', 'none'],
   ['{"common":"a","tag":"","other":[1],"no":27}\n', ['a//27'], '--map', 'name=common', '--map', 'id=no'],
@@ -105,6 +107,8 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
     '{\n  "count": 1,\n  "plants": [\n    {"name":"a"}\n  ]\n}\n',
     /holds the array "plants"; this converts it: jq /,
   ],
+  ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /holds the array "plants"; this converts it: jq /],
+  [`${good.trim()},\n${good}`, /has lines that end in a comma; this converts it: sed /],
   ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; this converts it: jq -c \. FILE$/],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],
   [bytes([0xfe, 0xff], [0, 0x7b]), /iconv -f utf-16be/],
@@ -121,6 +125,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [gzipped.subarray(0, -4), /^input: the gzip data is cut short$/],
   [flip(gzipped, gzipped.length - 6), /the gzip data is damaged: incorrect data check/],
   [bytes(gzipped, 'junk'), /the gzip data is damaged/],
+  [bytes(gzipped, [0], gzipped), /the gzip data is damaged/],
   [zstd.subarray(0, -2), /^input: the zstd data is cut short$/],
   [flip(zstd, zstd.length - 1), /the zstd data is damaged: .*checksum/],
   [bytes(zstd, 'junk'), /the zstd data is damaged/],
@@ -253,6 +258,15 @@ for (const engine of engines)
         t.strictSame(plants, fixture)
       }
   })
+
+test('imports frames of zstd that are decoded faster than their plants are added', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const frame = (from: number) =>
+    zstdCompressSync(Array.from({ length: 20_000 }, (_, n) => writeLine(from + n)).join(''))
+  const writeLine = (id: number) => `{"name":"P${id}","tag":"t${(id * 7919) % 10_007}","id":${id}}\n`
+  const { code, counts } = await next(writeInput(t, bytes(frame(0), frame(20_000), frame(0), frame(20_000))))
+  t.match({ code, ...counts }, { code: 0, added: 40_000, replayed: 40_000, rejected: 0 })
+})
 
 test('imports corrected rejects, which have the form of the input', async (t) => {
   const inputs: [input: string, rejects: string][] = [

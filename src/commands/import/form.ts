@@ -23,9 +23,10 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
   [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
   [
-    /^\s*\{[^[\]{}]*"([^"\\]*)"\s*:\s*\[\s*[{\]]/,
+    /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"\\]*)"\s*:\s*\[\s*[{\]]/,
     `is an object that holds the array "$1"; this converts it: jq -c '.["$1"][]' FILE`,
   ],
+  [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,\r*$//' FILE`],
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
 ]
 

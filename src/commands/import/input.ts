@@ -5,8 +5,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { CommandError } from '../../cli/console.ts'
 
 /** Decoded as latin1: one character per byte. */
@@ -62,16 +61,17 @@ async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
   yield Buffer.alloc(0)
 }
 
-/** Decompresses consecutive members or frames. Node's gzip decoder reads all members, its zstd decoder one frame. */
+/** Decompresses members or frames, one behind the other, up to the end of the file. */
 async function* decompress(file: FileHandle, { name, open }: (typeof codings)[number]) {
   const { size } = await file.stat()
   try {
     for (let at = 0; at < size; ) {
       const decoder = open({ chunkSize: chunkBytes })
-      // Read errors go to the decoder. A frame that ends before the file is not an error.
-      pipeline(readBytes(file, at), decoder).catch(() => {})
+      const fed = feed(decoder, file, at)
       yield* decoder
-      at = name === 'zstd' ? at + decoder.bytesWritten : size
+      at = await fed
+      // gzip(1) disregards zeros behind the data, too.
+      if (name === 'gzip' && !(await hasData(file, at))) return
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -79,6 +79,30 @@ async function* decompress(file: FileHandle, { name, open }: (typeof codings)[nu
     if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
     throw new InputError(`the ${name} data is damaged: ${message}`)
   }
+}
+
+async function hasData(file: FileHandle, start: number): Promise<boolean> {
+  for await (const chunk of readBytes(file, start)) if (chunk.some(Boolean)) return true
+  return false
+}
+
+/**
+ * Writes the bytes from `start` on to a decoder until it has had enough; resolves to the offset of the first byte that it
+ * did not use. It may use more if more is written, so that is not done.
+ */
+async function feed(decoder: Gunzip | ZstdDecompress, file: FileHandle, start: number): Promise<number> {
+  let fed = 0
+  try {
+    for await (const chunk of readBytes(file, start)) {
+      fed += chunk.length
+      if (await new Promise((resolve) => decoder.write(chunk, resolve))) break
+      if (decoder.bytesWritten < fed) return start + decoder.bytesWritten
+    }
+    decoder.end()
+  } catch (error) {
+    decoder.destroy(error as Error)
+  }
+  return start + fed
 }
 
 async function* readBytes(file: FileHandle, start: number): AsyncGenerator<Buffer> {

@@ -74,7 +74,7 @@ function makeRowReader(form: Form) {
     const { columns, width } = header
     if (columns.every(({ name, column }) => readCell(cells[column]) === name))
       return 'is the header row again'
-    if (cells.length > width && cells.slice(width).some((cell) => cell !== ''))
+    if (cells.slice(width).some((cell) => cell !== ''))
       return `has ${cells.length} cells, but the header row has ${width}`
     const plant: Record<string, unknown> = {}
     for (const { field, column } of columns) {
@@ -88,10 +88,7 @@ function makeRowReader(form: Form) {
   }
 }
 
-/**
- * Finds the columns of the fields, and the number of columns, not counting empty ones at the end. Unused columns may
- * have no name, or equal names.
- */
+/** Finds the columns of the fields, and the number of columns. Unused columns may have no name, or equal names. */
 function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form) {
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
   const list = (some: string[]) => JSON.stringify(some).slice(1, -1).slice(0, 500)
@@ -108,5 +105,5 @@ function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form)
   const unknown = names.filter((name) => name !== '' && !used.some((one) => one.name === name))
   if (unknown.length > 0 && !ignoreUnknown)
     throw refuse(`unknown columns: ${list(unknown)}; --ignore-unknown ignores them`)
-  return { columns: used, width: names.findLastIndex((name) => name !== '') + 1 }
+  return { columns: used, width: names.length }
 }

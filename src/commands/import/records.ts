@@ -86,25 +86,18 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
 
 /**
- * Finds rows of CSV. A quoted cell may span lines. Between tabs and |, each line is a row, and quotation marks are text
- * unless they enclose a whole cell.
+ * Finds rows of CSV. A quoted cell may span lines. Between tabs and |, each line is a row: quotation marks are text
+ * between tabs unless they enclose a whole cell, and between | if they could not enclose cells.
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
-  const blank = trim ? ' *' : ''
+  const blank = trim ? '[ \\t]*' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const unclosed = new RegExp(`${opening}$`, 'y')
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
-  return (text, from, isLast) => {
-    const line = findLine(text, from, isLast)
-    if (line === undefined) return undefined
-    const whole = text.slice(from, line.end)
-    const parts = whole.split(delimiter)
-    if (quote === 'none' || !whole.includes('"')) return { ...line, cells: parts }
-    if (/[\t|]/.test(delimiter))
-      return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
+  const findRow: Find = (text, from, isLast) => {
     const cells: string[] = []
     for (let at = from; ; at = cell.lastIndex) {
       cell.lastIndex = unclosed.lastIndex = at
@@ -119,6 +112,18 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
       if (separator !== delimiter)
         return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
     }
+  }
+  return (text, from, isLast) => {
+    const line = findLine(text, from, isLast)
+    if (line === undefined) return undefined
+    const whole = text.slice(from, line.end)
+    const parts = whole.split(delimiter)
+    if (quote === 'none' || !whole.includes('"')) return { ...line, cells: parts }
+    if (delimiter === '\t')
+      return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
+    if (delimiter !== '|') return findRow(text, from, isLast)
+    const { fault, cells = [] } = findRow(whole, 0, true) as Found
+    return { ...line, cells: fault === undefined ? cells : parts }
   }
 }
 
