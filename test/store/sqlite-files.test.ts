@@ -4,11 +4,13 @@ import {
   copyFileSync,
   existsSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -169,6 +171,19 @@ test(
     }
   },
 )
+
+test('is not made anew beside the -wal of a file that was moved away', async (t) => {
+  const { path } = await openPlanted(t)
+  const orphan = join(createDirectory(t), 'plants.db')
+  copyFileSync(`${path}-wal`, `${orphan}-wal`)
+  for (const before of [undefined, '']) {
+    if (before !== undefined) writeFileSync(orphan, before)
+    await t.rejects(openFile(t, orphan), {
+      message: /plants\.db-wal belongs to a missing database: put .*plants\.db back/,
+    })
+    t.ok(readFileSync(`${orphan}-wal`).equals(readFileSync(`${path}-wal`)))
+  }
+})
 
 test('logs a file that cannot be checked, even if nothing is added', async (t) => {
   const { store, path, lines } = await openPlanted(t)

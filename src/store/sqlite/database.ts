@@ -25,7 +25,13 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: num
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
+    const log = `${resolveLinks(path)}-wal`
+    // Looked at before the database, because another process may be making both.
+    const hasLog = Boolean(statSync(log, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
+    // SQLite would remove the log.
+    if (hasLog && !before?.size)
+      throw new StoreRefused(`${log} belongs to a missing database: put ${path} back, or move the log away`)
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
