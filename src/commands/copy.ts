@@ -8,6 +8,7 @@ import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
+import { isDamaged } from '../store/sql/checksum.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
@@ -97,6 +98,8 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions) {
   for (;;) {
     signal.throwIfAborted()
     const plants = await source.plants(done, end, batch)
+    const bad = plants.find(isDamaged)
+    if (bad) throw new CommandError(`plant ${bad.position} of --from is damaged: see plant-store verify`)
     // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))

@@ -10,7 +10,7 @@ import { writeTexts } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
-import { checksumOf } from '../store/sql/checksum.ts'
+import { isDamaged } from '../store/sql/checksum.ts'
 import { command as program } from '../version.ts'
 
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
@@ -101,7 +101,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     const plants = await store.plants(position, last, pagePlants)
     try {
       if (plants.length !== last - position) throw new Error('a plant is missing')
-      if (plants.some((plant) => checksumOf(plant) !== plant.checksum)) throw new Error('a plant was changed')
+      if (plants.some(isDamaged)) throw new Error('a plant was changed')
       const text = plants
         .map(({ id, item }) => (withId && id !== null ? addId(item, id) : item))
         .join(separator)
@@ -125,7 +125,8 @@ function addId(item: string, id: number): string {
 
 /** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
 function toRows(items: string, columns: string[]): string {
-  const quote = (cell: string) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)
+  // An unquoted U+FEFF could be taken for the beginning of another file.
+  const quote = (one: string) => (/[",\r\n\ufeff]/.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
   const toRow = (plant: Record<string, unknown>) =>
     `${columns.map((column) => quote(String(plant[column] ?? ''))).join(',')}\n`
   return JSON.parse(`[${items}]`).map(toRow).join('')

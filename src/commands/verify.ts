@@ -10,7 +10,7 @@ import { makePlantCheck } from '../plants/plant-faults.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { checksumOf } from '../store/sql/checksum.ts'
+import { isDamaged } from '../store/sql/checksum.ts'
 import { scopes } from '../tokens/tokens.ts'
 import { lineOf } from './copy.ts'
 
@@ -150,7 +150,7 @@ async function explainUnread(store: Store, error: unknown): Promise<string> {
 /** Finds a fault of a row, in words that follow "plant 7". */
 function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
-  if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
+  if (isDamaged(row)) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
   let plant: Plant
   try {

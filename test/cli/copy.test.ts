@@ -15,6 +15,7 @@ import {
   sqlite,
 } from '../support/engines.ts'
 import { open, type Store } from '../support/stores.ts'
+import { tamper } from './damage.ts'
 import { quickest } from './imports.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -95,6 +96,15 @@ test('copies a source in use, and copies later additions when it is run again', 
   const again = JSON.parse((await runCommand(['copy', '--from', from, '--to', to, '--json'])).stdout)
   const names = { from: nameDatabase(from), to: nameDatabase(to) }
   t.strictSame(again, { ...names, added: 0, tokens: 3, plants: 5505, checksum })
+})
+
+test('does not copy a plant that no longer matches its checksum', async (t) => {
+  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+  await fill(await open(t, from), 10)
+  await tamper(from, `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 7`)
+  const stderr = /^plant-store: plant 7 of --from is damaged: see plant-store verify\n$/
+  t.match(await copy(from, to), { code: 1, stdout: '', stderr })
+  t.equal((await (await open(t, to)).log.head()).position, 0)
 })
 
 for (const engine of engines)

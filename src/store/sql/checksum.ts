@@ -6,3 +6,8 @@ import type { StoredPlant } from '../engine.ts'
 export function checksumOf({ position, id, mark, item }: Omit<StoredPlant, 'checksum'>): number {
   return crc32(`${position}\t${id ?? ''}\t${mark}\t${item}`)
 }
+
+/** True if a plant no longer matches the checksum with which it was stored. */
+export function isDamaged(plant: StoredPlant): boolean {
+  return checksumOf(plant) !== plant.checksum
+}
