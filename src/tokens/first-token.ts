@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { SettingError } from '../setting-values.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { syncDirectoryOf } from '../store/sqlite/file-system.ts'
+import { giveToOwner, syncDirectoryOf } from '../store/sqlite/file-system.ts'
 import { command } from '../version.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -53,6 +53,7 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
 function writeOnce(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })
+    giveToOwner(file)
     syncDirectoryOf(file)
   } catch (error) {
     const { code, message, syscall } = error as NodeJS.ErrnoException

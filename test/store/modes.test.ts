@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { runCommand, runShell } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
 import { add, openFile } from '../support/stores.ts'
 
 const isWindows = process.platform === 'win32'
@@ -81,9 +82,19 @@ test('gives files made by root to the owner of their directory', {
     ['import', input, '--skip-invalid', '--rejects', into('rejects')],
   ])
     t.match(await runCommand(args, { DATABASE_URL }), { code: args[0] === 'import' ? 1 : 0 }, args.join(' '))
+  await startService(t, { DATABASE_URL, ACCESS_TOKENS: '', FIRST_TOKEN_FILE: into('token') })
   const made = readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const own = made.filter((name) => !/-wal$|-shm$/.test(name)).sort()
-  t.strictSame(own, ['a.ndjson', 'b.db', 'new', 'new/copies', 'new/copies/c.db', 'plants.db', 'rejects'])
+  t.strictSame(own, [
+    'a.ndjson',
+    'b.db',
+    'new',
+    'new/copies',
+    'new/copies/c.db',
+    'plants.db',
+    'rejects',
+    'token',
+  ])
   for (const name of made) {
     const { uid, gid } = statSync(into(name))
     t.same([uid, gid], [1234, 4321], name)
