@@ -44,7 +44,6 @@ export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = ()
       current = undefined
       if (!outage?.isLogged) return
       const seconds = Math.round((now() - outage.sinceMs) / 100) / 10
-      unlogged = 0
       logger.info({ seconds, failures: outage.failures }, back)
     },
   }
