@@ -11,12 +11,8 @@ import { type Coding, compress, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
 
-/**
- * The largest page, in bytes and in plants. With smaller pages a long list takes longer; with larger ones it uses more
- * memory.
- */
+/** The largest page. With smaller pages a long list takes longer; with larger ones it uses more memory. */
 const pageBytes = 256 * 1024
-const pagePlants = 2000
 /** The number of plants that fit into a page whatever their size. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 /** Aim below the limit, as plants differ in size. */
@@ -156,5 +152,5 @@ function nameOf({ name }: Range, coding: Coding): string {
 }
 
 function fitting(meanBytes: number): number {
-  return Math.max(safePlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
+  return Math.max(safePlants, Math.floor(aimedBytes / meanBytes))
 }
