@@ -74,7 +74,7 @@ function readUrl(text: string, option: string): string {
  * Copies a store, which a service may be using. The target takes over its id, so that an interrupted copy is recognized.
  * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
  */
-async function copyStore(source: Store, target: Store, options: CopyOptions) {
+export async function copyStore(source: Store, target: Store, options: CopyOptions) {
   if (!(await target.adopt(source.id)))
     throw new CommandError('--to holds plants or tokens that are not in --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))

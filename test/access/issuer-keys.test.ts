@@ -68,6 +68,14 @@ const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void]
   ],
   ['names another issuer', /names another issuer$/, answer('HTTP/1.1 200 OK\nContent-Length: 2\n\n{}')],
   [
+    'names keys on plain HTTP',
+    /has no jwks_uri with https$/,
+    (socket) => {
+      const document = { issuer: `http://127.0.0.1:${socket.localPort}`, jwks_uri: 'http://keys.example/' }
+      answer(`HTTP/1.1 200 OK\n\n${JSON.stringify(document)}`)(socket)
+    },
+  ],
+  [
     'answers with too many bytes',
     /is longer than \d+ bytes$/,
     answer(`HTTP/1.1 200 OK\n\n${JSON.stringify({ pad: 'x'.repeat(300_000) })}`),

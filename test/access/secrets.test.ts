@@ -10,6 +10,7 @@ import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
+import { startService } from '../support/service.ts'
 import { open, openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
@@ -62,6 +63,9 @@ test('copy and verify read a password from the environment or a file, so that ps
     t.ok(shown.includes(args[0] as string))
     t.notMatch(shown + stdout, password)
   }
+  const { output } = await startService(t, { DATABASE_URL: TARGET })
+  t.match(output().stdout, /^store: postgres:/m)
+  t.notMatch(output().stdout, password)
   const bare = await watch(t, ['verify', '--database-url', TARGET, '--quiet'], {})
   t.ok(bare.shown.includes(password), 'ps shows a URL on the command line')
   t.equal(bare.code, 0)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import tap, { before, test } from 'tap'
 import { count } from '../../src/cli/console.ts'
 import { nameDatabase } from '../../src/cli/options.ts'
+import { copyStore } from '../../src/commands/copy.ts'
 import { runCommand } from '../support/commands.ts'
 import { addToken, beginCopy, between, copy, fill, openRenamed, sumLog } from '../support/copies.ts'
 import {
@@ -96,6 +97,27 @@ test('copies a source in use, and copies later additions when it is run again', 
   const again = JSON.parse((await runCommand(['copy', '--from', from, '--to', to, '--json'])).stdout)
   const names = { from: nameDatabase(from), to: nameDatabase(to) }
   t.strictSame(again, { ...names, added: 0, tokens: 3, plants: 5505, checksum })
+})
+
+test('copies no note of an import that is ahead of the copied plants', async (t) => {
+  const [source, target] = [
+    await open(t, await sqlite.createDatabase(t)),
+    await open(t, await sqlite.createDatabase(t)),
+  ]
+  await fill(source, 10)
+  const note = { key: 'import/x', value: '{}', before: '' }
+  const notes = async (prefix: string) => {
+    if ((await source.log.head()).position === 10)
+      await source.log.append([{ item: '{}', id: undefined }], { note })
+    return source.notes(prefix)
+  }
+  const busy = Object.create(source, { notes: { value: notes } })
+  const { signal } = new AbortController()
+  t.match(await copyStore(busy, target, { batch: 5, signal, onProgress: () => {} }), {
+    plants: 11,
+    added: 11,
+  })
+  t.strictSame([...(await target.notes('import'))], [['import/x', '{}']])
 })
 
 test('does not copy a plant that no longer matches its checksum', async (t) => {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { NewPlant } from '../../schemas/plant.ts'
+import { writeNewFile } from '../../src/cli/new-file.ts'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
@@ -103,6 +104,17 @@ for (const [title, statement] of Object.entries(damages))
     })
     t.strictSame(readdirSync(dirname(path)), [])
   })
+
+test('does not replace a file that is made meanwhile', async (t) => {
+  const path = join(createDirectory(t), 'a')
+  const write = async (temporary: string) => {
+    for (const one of [temporary, path]) writeFileSync(one, one)
+  }
+  const { signal } = new AbortController()
+  await t.rejects(writeNewFile(path, { signal }, write), { message: `${path} already exists` })
+  t.equal(readFileSync(path, 'utf8'), path)
+  t.strictSame(readdirSync(dirname(path)), ['a'])
+})
 
 test('replaces an existing file only with --force, and nothing but regular files', async (t) => {
   const url = await sqlite.createDatabase(t)

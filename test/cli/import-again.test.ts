@@ -217,6 +217,25 @@ test('prints how to continue when it is interrupted, and the same command contin
   t.strictSame(named(await readPlants(url)), names)
 })
 
+test('adds what was checked, and reports an id that is taken meanwhile', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  const path = writeInput(t, `${ndjson}{"name":"late","tag":"","id":5}\n`)
+  const go = join(createDirectory(t), 'go')
+  const pauses = longPauses.replace(
+    '60_000, ...more)',
+    `5).then(() => existsSync('${go}') || timers.setTimeout())`,
+  )
+  const env = { ...preload(`import { existsSync } from 'node:fs'${pauses}`), DATABASE_URL: url }
+  const { ended } = spawnCli(t, ['import', path], env)
+  await until(async () => (await store.log.head()).position > 0)
+  await store.log.append([{ item: '{"name":"other","tag":""}', id: 5 }])
+  appendFileSync(path, a)
+  writeFileSync(go, '')
+  t.match(await ended, { code: 1, stdout: /^84,000 added, 0 replayed, 1 conflicting/ })
+  t.equal((await store.log.head()).position, names.length + 1)
+})
+
 test('imports into the empty database of a killed import', async (t) => {
   for (const journal of [undefined, 'wal']) {
     const database = join(createDirectory(t), 'plants.db')

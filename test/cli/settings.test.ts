@@ -209,7 +209,7 @@ test('prefers flags to the environment, and that to .env; reads secrets from fil
   // With the byte order mark and line ends of Windows editors.
   write(
     '.env',
-    `\ufeffPORT=4001\r\nBASE_PATH="/of-file"\r\nLOG_LEVEL=warn\r\nHOST=::1\r\nRATE_LIMIT=5/s\r\nDATABASE_URL_FILE=${url}\r\n`,
+    `\ufeffLOG_LEVEL=warn\r\nPORT=4001\r\nBASE_PATH="/of-file"\r\nHOST=::1\r\nRATE_LIMIT=5/s\r\nDATABASE_URL_FILE=${url}\r\n`,
   )
   const env = {
     PORT: '4002',

@@ -33,13 +33,14 @@ async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines 
 }
 
 test('the service is not ready while its store cannot be written or does not answer', async (t) => {
-  const hanging = Promise.withResolvers<void>()
-  let state: 'works' | 'fails' | 'hangs' = 'works'
+  const [hanging, draining] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let state: 'works' | 'fails' | 'hangs' | 'drains' = 'works'
   let asked = 0
   const answers = {
     works: async () => {},
     fails: () => Promise.reject(new Error('secret of the inside')),
     hangs: () => hanging.promise,
+    drains: () => draining.promise,
   }
   const { url, serve, drain } = await startAdmin(t)
   const starting = await ask(`${url}/readyz`)
@@ -60,11 +61,17 @@ test('the service is not ready while its store cannot be written or does not ans
   for (const answer of both) t.match(answer, unready('store-not-writable'))
   t.equal(asked, 1, 'a store that does not answer is asked once')
   t.match(await ask(`${url}/livez`), { status: 200, text: '{"status":"live"}' })
-  const early = ask(`${url}/readyz`)
-  drain()
   hanging.resolve()
+  state = 'drains'
+  const early = ask(`${url}/readyz`)
+  await until(() => asked === 2)
+  drain()
+  draining.resolve()
   t.match(await early, unready('draining'))
   t.match(await ask(`${url}/readyz`), unready('draining'))
+  const unread = await startAdmin(t)
+  unread.serve(makeStore(answers.works, () => Promise.reject(new Error('no head'))))
+  t.match(await ask(`${unread.url}/readyz`), unready('store-not-writable'))
 })
 
 test('the admin server answers errors with problems, and every answer has its headers', async (t) => {
@@ -192,7 +199,8 @@ const answers = (url: string) =>
 test('is live but not ready until its database answers, and exits at once on SIGTERM', async (t) => {
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
-  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
+  const env = { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DRAIN_DELAY: '3600', DATABASE_URL }
+  const service = spawnCli(t, ['serve'], env)
   const admin = `http://127.0.0.1:${ADMIN_PORT}`
   await until(() => answers(`${admin}/livez`))
   t.match(await ask(`${admin}/readyz`), unready('starting'))

@@ -184,8 +184,8 @@ test('as text a request is one line, and control characters are escaped', async 
 
 test('as text any other line has its level, its details, and the stack of an error', async (t) => {
   const err = { type: 'Error', message: 'odd', stack: 'Error: odd\n    at a\u009b' }
-  const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a b', err })
-  t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a b"\n    Error: odd\n        at a\\x9b\n')
+  const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a \u009b', err })
+  t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a \\x9b"\n    Error: odd\n        at a\\x9b\n')
   t.equal(
     toTextLines(Buffer.from('{"time":17***}\n')),
     '{"time":17***}\n',

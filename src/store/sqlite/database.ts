@@ -26,12 +26,11 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
   let db: DatabaseSync | undefined
   try {
     const log = `${resolveLinks(path)}-wal`
-    // Looked at before the database, because another process may be making both.
-    const hasLog = Boolean(statSync(log, { throwIfNoEntry: false })?.size)
-    const before = statSync(path, { throwIfNoEntry: false })
-    // SQLite would remove the log.
-    if (hasLog && !before?.size)
+    const look = (file: string) => statSync(file, { throwIfNoEntry: false })
+    // SQLite would remove the log. Another process may be making both files, the log last.
+    if (look(log)?.size && !look(path)?.size)
       throw new StoreRefused(`${log} belongs to a missing database: put ${path} back, or move the log away`)
+    const before = look(path)
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
