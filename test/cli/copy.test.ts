@@ -100,23 +100,18 @@ test('copies a source in use, and copies later additions when it is run again', 
 })
 
 test('copies no note of an import that is ahead of the copied plants', async (t) => {
-  const [source, target] = [
-    await open(t, await sqlite.createDatabase(t)),
-    await open(t, await sqlite.createDatabase(t)),
-  ]
+  const make = async () => open(t, await sqlite.createDatabase(t))
+  const [source, target] = [await make(), await make()]
   await fill(source, 10)
   const note = { key: 'import/x', value: '{}', before: '' }
   const notes = async (prefix: string) => {
-    if ((await source.log.head()).position === 10)
-      await source.log.append([{ item: '{}', id: undefined }], { note })
+    const { position } = await source.log.head()
+    if (position === 10) await source.log.append([{ item: '{}', id: undefined }], { note })
     return source.notes(prefix)
   }
   const busy = Object.create(source, { notes: { value: notes } })
-  const { signal } = new AbortController()
-  t.match(await copyStore(busy, target, { batch: 5, signal, onProgress: () => {} }), {
-    plants: 11,
-    added: 11,
-  })
+  const options = { batch: 5, signal: new AbortController().signal, onProgress: () => {} }
+  t.match(await copyStore(busy, target, options), { plants: 11, added: 11 })
   t.strictSame([...(await target.notes('import'))], [['import/x', '{}']])
 })
 

@@ -107,9 +107,7 @@ for (const [title, statement] of Object.entries(damages))
 
 test('does not replace a file that is made meanwhile', async (t) => {
   const path = join(createDirectory(t), 'a')
-  const write = async (temporary: string) => {
-    for (const one of [temporary, path]) writeFileSync(one, one)
-  }
+  const write = async (temporary: string) => [temporary, path].map((one) => writeFileSync(one, one))
   const { signal } = new AbortController()
   await t.rejects(writeNewFile(path, { signal }, write), { message: `${path} already exists` })
   t.equal(readFileSync(path, 'utf8'), path)

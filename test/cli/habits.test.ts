@@ -85,11 +85,8 @@ test('names an unwritable file as the user wrote it', async (t) => {
     t.match(full.stderr, new RegExp(`^plant-store: cannot [^\n]+${name}: [^\n]+\n$`))
     t.notMatch(full.stderr, '.partial')
     if (name === 'r.db') continue
-    const missing = await runCommand(
-      args.replace(name, `no/${name}`).split(' '),
-      { DATABASE_URL: fullStore },
-      folder,
-    )
+    const beside = args.replace(name, `no/${name}`).split(' ')
+    const missing = await runCommand(beside, { DATABASE_URL: fullStore }, folder)
     t.match(missing, { code: 1, stderr: `plant-store: cannot write no/${name}: its directory` })
     t.notMatch(missing.stderr, '.partial')
   }

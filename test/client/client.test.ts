@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import { test } from 'tap'
-import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
+import { makeId, PlantStore, PlantStoreUnreachable } from '../../client/src/index.ts'
 import { startApp, token } from '../support/service.ts'
 import { alder, ids, refusal, rejection, setUp, soon, startFailing } from './client.ts'
 
@@ -20,14 +20,10 @@ test('sends an id of the caller, and rejects if it is already taken', async (t) 
   t.same(await listed(), [alder])
 })
 
-test('ids are random, and safe integers', async (t) => {
+test('ids are random, and safe integers of up to 53 bits', async (t) => {
   const made = Array.from({ length: 1000 }, makeId)
   t.equal(new Set(made).size, 1000)
-  t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0))
-  t.ok(
-    made.some((id) => id > 2 ** 52),
-    'all 53 bits are used',
-  )
+  t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0) && made.some((id) => id > 2 ** 52))
 })
 
 test('an unreachable service is an error with its cause', async (t) => {
@@ -85,14 +81,6 @@ test('rejects a refused request with a typed error and all its faults, without a
   const query = await refusal(t, store.list({ limit: -1 }))
   t.match(query.message, /\nlimit: /)
   t.equal(front.seen.length, 2, 'a refusal is not retried')
-})
-
-test('a fault without a pointer belongs to the whole request', async (t) => {
-  const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
-  t.equal(
-    new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
-    '400 a: b\nrequest: c',
-  )
 })
 
 test('no error contains the token', async (t) => {

@@ -8,7 +8,6 @@ import fastify from 'fastify'
 import { type Test, test } from 'tap'
 import { openLog } from '../../src/log.ts'
 import { toTextLines } from '../../src/log-text.ts'
-import { makeMask } from '../../src/mask.ts'
 import { createDirectory } from '../support/engines.ts'
 
 const options = { logLevel: 'info', logFormat: 'json', accessTokens: [] } as const
@@ -151,15 +150,6 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   t.match(text(), '"url":"/plants"')
   t.match(text(), 'postgres://a:***@b/c')
   t.notMatch(text(), /secret|0123456789abc|c2VjcmV0/)
-})
-
-test('scans a text with many token prefixes in one pass', async (t) => {
-  const mask = makeMask(['a-token-for-tests'])
-  for (const part of ['eyJ', 'eyJa.', 'plant_', '://', 'e-', '://a:']) {
-    const startMs = performance.now()
-    mask(part.repeat(2 ** 17 / part.length))
-    t.ok(performance.now() - startMs < 500, part)
-  }
 })
 
 const plain = (line: object) =>

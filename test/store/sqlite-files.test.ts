@@ -179,7 +179,7 @@ test('is not made anew beside the -wal of a file that was moved away', async (t)
   for (const before of [undefined, '']) {
     if (before !== undefined) writeFileSync(orphan, before)
     await t.rejects(openFile(t, orphan), {
-      message: /plants\.db-wal belongs to a missing database: put .*plants\.db back/,
+      message: /plants\.db-wal belongs to a missing database: put it back/,
     })
     t.ok(readFileSync(`${orphan}-wal`).equals(readFileSync(`${path}-wal`)))
   }

@@ -25,12 +25,12 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: num
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
-    const log = `${resolveLinks(path)}-wal`
-    const look = (file: string) => statSync(file, { throwIfNoEntry: false })
-    // SQLite would remove the log. Another process may be making both files, the log last.
-    if (look(log)?.size && !look(path)?.size)
-      throw new StoreRefused(`${log} belongs to a missing database: put ${path} back, or move the log away`)
-    const before = look(path)
+    // Looked at first, because another process may be making both files.
+    const logBytes = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })?.size
+    const before = statSync(path, { throwIfNoEntry: false })
+    // SQLite would remove the log.
+    if (logBytes && !before?.size)
+      throw new StoreRefused(`${path}-wal belongs to a missing database: put it back, or move the log away`)
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
