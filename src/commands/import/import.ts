@@ -73,8 +73,10 @@ async function run(path: string, flags: Flags): Promise<void> {
       const input = await openInput(path, signal)
       await importInput({ name, input, flags, progress, signal }).finally(input.close)
     } catch (error) {
-      const { message, syscall } = error as NodeJS.ErrnoException
-      throw error instanceof InputError || syscall ? new CommandError(`${name}: ${message}`) : error
+      // An error of `write` is one of stdout.
+      const { message, syscall = 'write' } = error as NodeJS.ErrnoException
+      if (!(error instanceof InputError) && syscall === 'write') throw error
+      throw new CommandError(`${name}: ${message}`)
     }
   })
 }
@@ -113,8 +115,7 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
     progress.show(records, undefined, 'record')
   }
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
-  const checking = withStore(url, { mode: 'read', logger: silent }, check)
-  const checked = await checking.catch((error) => {
+  const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
     if (error instanceof StoreRefused && error.isMissing) return check()
     throw error
   })
