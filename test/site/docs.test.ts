@@ -58,7 +58,7 @@ test('a token is kept only in its tab until Logout, and without one the page say
   await authorize(page, token)
   t.same(await page.evaluate('Object.values(sessionStorage)'), [token])
   t.equal(await page.evaluate('localStorage.length + document.cookie.length'), 0)
-  await page.reload()
+  for (const path of ['/', '/docs']) await page.goto(url + path)
   await page.waitForSelector('.scheme-container .authorize.locked')
   t.equal((await execute(page, 'listPlants'))[0], '200')
   const other = await browser.newPage()
