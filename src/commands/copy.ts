@@ -9,6 +9,7 @@ import type { Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { isDamaged } from '../store/sql/checksum.ts'
+import { command as program } from '../version.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
@@ -98,8 +99,7 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions) {
   for (;;) {
     signal.throwIfAborted()
     const plants = await source.plants(done, end, batch)
-    const bad = plants.find(isDamaged)
-    if (bad) throw new CommandError(`plant ${bad.position} of --from is damaged: see plant-store verify`)
+    if (plants.some(isDamaged)) throw new CommandError(`--from is damaged: see ${program} verify`)
     // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))

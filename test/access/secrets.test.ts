@@ -35,7 +35,7 @@ async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   return { shown, ...(await ended) }
 }
 
-test('copy and verify read a password from the environment or a file, so that ps does not show it', {
+test('a password from the environment or a file is shown by neither ps nor the output', {
   skip: noPostgres || process.platform !== 'linux',
 }, async (t) => {
   const from = await sqlite.createDatabase(t)

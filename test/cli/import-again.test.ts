@@ -195,12 +195,13 @@ for (const { name, createDatabase } of engines)
     }
   })
 
-/** Makes the pause after each batch so long that a signal meets it. */
+/** Makes the pause after a batch last until the file exists that the variable GO names. */
 const longPauses = `
-  import timers from 'node:timers/promises'
+  import { existsSync } from 'node:fs'
   import { syncBuiltinESMExports } from 'node:module'
+  import timers from 'node:timers/promises'
   const { setTimeout } = timers
-  timers.setTimeout = (_, ...more) => setTimeout(60_000, ...more)
+  timers.setTimeout = async () => { while (!existsSync(String(process.env.GO))) await setTimeout(5) }
   syncBuiltinESMExports()`
 
 test('prints how to continue when it is interrupted, and the same command continues', async (t) => {
@@ -222,17 +223,13 @@ test('adds what was checked, and reports an id that is taken meanwhile', async (
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   const path = writeInput(t, `${ndjson}{"name":"late","tag":"","id":5}\n`)
-  const go = join(createDirectory(t), 'go')
-  const pauses = longPauses.replace(
-    '60_000, ...more)',
-    `5).then(() => existsSync('${go}') || timers.setTimeout())`,
-  )
-  const env = { ...preload(`import { existsSync } from 'node:fs'${pauses}`), DATABASE_URL: url }
+  const GO = join(createDirectory(t), 'go')
+  const env = { ...preload(longPauses), DATABASE_URL: url, GO }
   const { ended } = spawnCli(t, ['import', path], env)
   await until(async () => (await store.log.head()).position > 0)
   await store.log.append([{ item: '{"name":"other","tag":""}', id: 5 }])
   appendFileSync(path, a)
-  writeFileSync(go, '')
+  writeFileSync(GO, '')
   t.match(await ended, { code: 1, stdout: `${separate(names.length)} added, 0 replayed, 1 conflicting` })
   t.equal((await store.log.head()).position, names.length + 1)
 })

@@ -36,7 +36,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],
-  // TAB and |: quotation marks in the text; a cell that begins with one, five rows before a cell that ends with one.
+  // TAB and |: quotation marks in the text; a cell that begins with one, rows before a cell that ends with one.
   ['name\ttag\nFern\t9 "x 7\nMoss\tthe "wet" form\n', ['Fern/9 "x 7', 'Moss/the "wet" form']],
   ['name\ttag\tnote\na\t\t"see\nb\t\t\nc\t\t\nd\t\tend"\n', ['a/', 'b/', 'c/', 'd/'], any],
   ['x\ty\tname\ttag\n"see\tbelow"\tFern\t"a ""b"""\n', ['Fern/a "b"'], any],
@@ -87,7 +87,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['{"a": [{"name":"a"}]}\n', /holds the array "a"; this converts it: jq -c '\.\["a"\]\[\]' FILE$/],
   ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /holds the array "a"; this converts it: jq /],
   ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /holds the array "plants"; this converts it: jq /],
-  [`${good.trim()},\n${good}`, /has lines that end in a comma; this converts it: sed /],
+  [`${good.trim()},\n${good}`, /end in a comma; this converts it: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
   ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; this converts it: jq -c \. FILE$/],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],
   [bytes([0xfe, 0xff], [0, 0x7b]), /iconv -f utf-16be/],

@@ -8,7 +8,9 @@ import fastify from 'fastify'
 import { type Test, test } from 'tap'
 import { openLog } from '../../src/log.ts'
 import { toTextLines } from '../../src/log-text.ts'
+import { makeMask } from '../../src/mask.ts'
 import { createDirectory } from '../support/engines.ts'
+import { assertWithin } from '../support/full.ts'
 
 const options = { logLevel: 'info', logFormat: 'json', accessTokens: [] } as const
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -150,6 +152,15 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   t.match(text(), '"url":"/plants"')
   t.match(text(), 'postgres://a:***@b/c')
   t.notMatch(text(), /secret|0123456789abc|c2VjcmV0/)
+})
+
+test('scans a text with many token prefixes in one pass', async (t) => {
+  const mask = makeMask(['a-token-for-tests'])
+  for (const part of ['eyJ', 'eyJa.', 'plant_', '://', 'e-', '://a:', '?password=']) {
+    const startMs = performance.now()
+    mask(part.repeat(2 ** 17 / part.length))
+    assertWithin(t, performance.now() - startMs, 500, part)
+  }
 })
 
 const plain = (line: object) =>

@@ -124,15 +124,15 @@ test('authorizing and adding a plant work with the keyboard only', async (t) => 
   t.same(faults, [])
 })
 
-test('the page loads nothing from other origins', async (t) => {
+test('the page loads nothing from other origins, and less than 0.8 MB', async (t) => {
   const { page } = await openDocs(t, browser, `${url}/docs`)
-  const names = 'performance.getEntriesByType("resource").map(({ name }) => name)'
-  const loaded = (await page.evaluate(names)) as string[]
-  t.ok(loaded.length > 3)
-  t.same(
-    loaded.filter((name) => !name.startsWith(`${url}/`) && !name.startsWith('data:')),
-    [],
-  )
+  const loaded = (await page.evaluate(
+    'performance.getEntriesByType("resource").map(({ name, transferSize }) => [name, transferSize])',
+  )) as [string, number][]
+  const others = loaded.filter(([name]) => !name.startsWith(`${url}/`) && !name.startsWith('data:'))
+  t.same(others, [])
+  const bytes = loaded.reduce((sum, [, size]) => sum + size, 0)
+  t.ok(bytes > 200_000 && bytes < 800_000, `${bytes} bytes`)
 })
 
 /** Rules that Swagger UI itself breaks. */

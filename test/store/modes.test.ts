@@ -85,16 +85,7 @@ test('gives files made by root to the owner of their directory', {
   await startService(t, { DATABASE_URL, ACCESS_TOKENS: '', FIRST_TOKEN_FILE: into('token') })
   const made = readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const own = made.filter((name) => !/-wal$|-shm$/.test(name)).sort()
-  t.strictSame(own, [
-    'a.ndjson',
-    'b.db',
-    'new',
-    'new/copies',
-    'new/copies/c.db',
-    'plants.db',
-    'rejects',
-    'token',
-  ])
+  t.equal(own.join(' '), 'a.ndjson b.db new new/copies new/copies/c.db plants.db rejects token')
   for (const name of made) {
     const { uid, gid } = statSync(into(name))
     t.same([uid, gid], [1234, 4321], name)

@@ -26,7 +26,7 @@ const others: [beginning: RegExp, reason: string][] = [
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"\\]*)"\s*:\s*\[\s*[{\]]/,
     `is an object that holds the array "$1"; this converts it: jq -c '.["$1"][]' FILE`,
   ],
-  [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,\r*$//' FILE`],
+  [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,[[:space:]]*$//' FILE`],
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
 ]
 

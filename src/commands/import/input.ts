@@ -61,7 +61,7 @@ async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
   yield Buffer.alloc(0)
 }
 
-/** Decompresses members or frames, one behind the other, up to the end of the file. */
+/** Decompresses consecutive members or frames, up to the end of the file. */
 async function* decompress(file: FileHandle, { name, open }: (typeof codings)[number]) {
   const { size } = await file.stat()
   try {
@@ -87,8 +87,8 @@ async function hasData(file: FileHandle, start: number): Promise<boolean> {
 }
 
 /**
- * Writes the bytes from `start` on to a decoder until it has had enough; resolves to the offset of the first byte that it
- * did not use. It may use more if more is written, so that is not done.
+ * Writes the bytes from `start` on to a decoder until its member or frame has ended; resolves to the offset behind that.
+ * Nothing is written after the end, because the decoder would begin the next one.
  */
 async function feed(decoder: Gunzip | ZstdDecompress, file: FileHandle, start: number): Promise<number> {
   let fed = 0

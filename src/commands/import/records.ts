@@ -86,8 +86,8 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
 
 /**
- * Finds rows of CSV. A quoted cell may span lines. Between tabs and |, each line is a row: quotation marks are text
- * between tabs unless they enclose a whole cell, and between | if they could not enclose cells.
+ * Finds rows of CSV. A quoted cell may span lines, but not between tabs or |. Between tabs, quotation marks are text
+ * unless they enclose a whole cell; between |, they are text in a line that is not valid CSV.
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blank = trim ? '[ \\t]*' : ''
