@@ -15,6 +15,11 @@ const forMs = 10_000
 const pauseMs = 50
 const maxWaitMs = 1000
 const maxGrowthBytes = 256 * 2 ** 20
+/**
+ * Node first handles everything that it has read: some thousand pipelined requests from each of 200 connections. A bare
+ * `node:http` server takes 3 to 4 s for them, whatever its `maxRequestsPerSocket` is.
+ */
+const maxPipelinedMs = 10_000
 const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
 
 /** Resident bytes of a process (proc_pid_status(5)). */
@@ -85,7 +90,8 @@ test('without a proxy the service recovers when the traffic ends', { skip }, asy
     t.comment(
       `${kind}: waited ${Math.round(waitMs)} ms, ${Math.round(residentBytes(service.pid) / 2 ** 20)} MiB`,
     )
-    t.ok(waitMs <= maxWaitMs, `${kind}: answers ${Math.round(waitMs)} ms after the traffic`)
+    const limitMs = kind === 'pipelining' ? maxPipelinedMs : maxWaitMs
+    t.ok(waitMs <= limitMs, `${kind}: answers ${Math.round(waitMs)} ms after the traffic`)
   }
   t.equal(service.child.exitCode, null, 'it has not crashed')
 })
