@@ -4,7 +4,7 @@ import { component, ref } from './component.ts'
 
 // Patterns that ECMAScript with and without the `u` and `v` flags, RE2 and Rust read alike: only ASCII, a single
 // pattern per text, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
-// Lone surrogates, which half of these engines cannot represent, are rejected in code: see findValueFaults.
+// Half of these engines cannot represent lone surrogates, so a keyword of the service's own validator refuses them.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
 /**
@@ -12,6 +12,9 @@ const plain = `^[^${control}]*$`
  * helps.
  */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
+
+/** The keyword of texts without lone surrogates. The contract leaves it out. */
+export const wellFormed = 'x-well-formed'
 
 const noControls = 'must not contain control characters (U+0000 to U+001F, U+007F to U+009F)'
 /** What the patterns require, as details of faults. */
@@ -27,6 +30,7 @@ const name = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: visible,
+  [wellFormed]: true,
   examples: ['Black alder', '山椒'],
 })
 
@@ -36,6 +40,7 @@ const tag = Type.String({
     'stored byte for byte. Its length is counted in code points.',
   maxLength: 255,
   pattern: plain,
+  [wellFormed]: true,
   examples: ['Alnus glutinosa', ''],
 })
 

@@ -1,7 +1,7 @@
 // The faults of a value that does not match a schema: one for each mistake, with its place.
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { components } from '../../schemas/index.ts'
-import { NewPlant, patternWords } from '../../schemas/plant.ts'
+import { NewPlant, patternWords, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
 
 /** The most faults that a problem lists. */
@@ -14,7 +14,10 @@ export const ajvOptions = {
   useDefaults: false,
   allErrors: true,
   verbose: true,
-} as const
+  keywords: [
+    { keyword: wellFormed, type: 'string', validate: (_: true, text: string) => text.isWellFormed() },
+  ],
+} satisfies Options
 
 type Part = 'body' | 'querystring'
 
@@ -24,37 +27,12 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
   const ajv = new Ajv({ ...ajvOptions, formats, schemas: components })
   const validate = ajv.getSchema(String(NewPlant.$id))
   if (!validate) throw new Error('the schema of a plant is missing')
-  const members = new Set(Object.keys(NewPlant.properties))
   return (value) => {
-    const found = findValueFaults(value, members, 'body')
-    if (found.length === 0 && validate(value)) return undefined
-    const faults = found.length > 0 ? found : describeFaults(validate.errors ?? [], 'body')
+    if (validate(value)) return undefined
+    const faults = describeFaults(validate.errors ?? [], 'body')
     return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
   }
 }
-
-/**
- * Finds faults that a schema cannot express (lone surrogates, which no portable pattern excludes) or that Ajv would be
- * slow to find (more unknown members than a problem lists). `known`: the names of members or parameters.
- */
-export function findValueFaults(value: unknown, known: ReadonlySet<string>, part: Part): readonly Fault[] {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return none
-  const members = value as Record<string, unknown>
-  const unknown: string[] = []
-  const broken: string[] = []
-  for (const name in members) {
-    const text = members[name]
-    if (!known.has(name)) unknown.push(name)
-    else if (typeof text === 'string' && !text.isWellFormed()) broken.push(name)
-  }
-  if (unknown.length > maxFaults)
-    return unknown.slice(0, maxFaults).map((name) => describeUnknown(name, part))
-  if (broken.length === 0) return none
-  const detail = 'must not contain lone surrogates'
-  return broken.map((name) => ({ code: 'text', detail, ...placeOf(name, part) }))
-}
-
-const none: readonly Fault[] = []
 
 /** Turns Ajv's errors for a part of a request into faults, one for each mistake, up to `maxFaults`. */
 export function describeFaults(errors: readonly ErrorObject[], part: Part): Fault[] {
@@ -93,6 +71,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   if (keyword === 'required' || (isBody && data === undefined))
     return { code: 'required', detail: 'is required' }
   if (keyword === 'additionalProperties') return describeUnknown('', part)
+  if (keyword === wellFormed) return { code: 'text', detail: 'must not contain lone surrogates' }
   if (keyword === 'pattern')
     return isBody
       ? { code: 'text', detail: String(patternWords[params.pattern]) }

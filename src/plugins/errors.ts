@@ -104,25 +104,20 @@ function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
 function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof StoreUnavailable) return new ProblemError(storeProblems[error.outcome])
-  if (error.validation) return invalid(findSchemaFaults(request))
+  if (error.validation) return invalid(findFaults(request))
   const { statusCode = 500 } = error
   const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
   return new ProblemError(frameworkProblems[error.code] ?? other)
 }
 
-/**
- * Validates both the body and the query of a request, because Fastify stops at the first invalid part. `known`: faults
- * that were found already; their members get no second one.
- */
-export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
+/** Validates both the body and the query of a request, because Fastify stops at the first invalid part. */
+function findFaults(request: FastifyRequest): Fault[] {
   const faults = (['body', 'querystring'] as const).flatMap((part) => {
     const validate = request.getValidationFunction(part)
     const value = part === 'body' ? request.body : request.query
     return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
   })
-  return faults
-    .filter(({ pointer }) => pointer === undefined || !known.some((fault) => fault.pointer === pointer))
-    .slice(0, maxFaults)
+  return faults.slice(0, maxFaults)
 }
 
 /** Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. */

@@ -1,13 +1,11 @@
-// Parses JSON bodies in UTF-8 and decimal integers in queries, and finds the faults that schemas cannot.
+// Parses JSON bodies in UTF-8, and decimal integers in queries.
 import { isUtf8 } from 'node:buffer'
 import type { RequestListener } from 'node:http'
 import type { TObject } from '@sinclair/typebox'
 import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
-import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
-import { findSchemaFaults } from './errors.ts'
 
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
@@ -37,16 +35,11 @@ export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done)
   done(null, payload)
 }
 
-/**
- * Makes the `preValidation` hook of a route: turns query integers in decimal digits into numbers, and refuses what its
- * schemas do not, see `findValueFaults`.
- */
-export function prepareInput({ querystring, body }: { querystring: TObject; body?: TObject }) {
-  const parameters = new Set(Object.keys(querystring.properties))
-  const integers = [...parameters].filter((name) => querystring.properties[name]?.type === 'integer')
-  const members = new Set(Object.keys(body?.properties ?? {}))
+/** Makes the `preValidation` hook of a route that turns query integers in decimal digits into numbers. */
+export function readIntegers({ properties }: TObject): preValidationHookHandler {
+  const integers = Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
 
-  const prepare: preValidationHookHandler = (request, _reply, done) => {
+  return (request, _reply, done) => {
     const query = request.query as Record<string, unknown>
     for (const name of integers) {
       const text = query[name]
@@ -54,16 +47,8 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
       if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
         query[name] = Number(text)
     }
-    const faults = [
-      ...findValueFaults(request.body, members, 'body'),
-      ...findValueFaults(query, parameters, 'querystring'),
-    ]
-    if (faults.length === 0) return done()
-    // Too many unknown names would take Ajv long.
-    if (faults.length < maxFaults) faults.push(...findSchemaFaults(request, faults))
-    done(invalid(faults.slice(0, maxFaults)))
+    done()
   }
-  return prepare
 }
 
 /** Parses a body. Throws for one that is not UTF-8, or not JSON. */

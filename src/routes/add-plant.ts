@@ -7,7 +7,7 @@ import { addPlantResponses } from '../../schemas/responses.ts'
 import type { Meter } from '../metrics.ts'
 import { GroupCommit } from '../plants/group-commit.ts'
 import { serializeItem } from '../plants/item.ts'
-import { askForBody, prepareInput } from '../plugins/json.ts'
+import { askForBody } from '../plugins/json.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
@@ -27,15 +27,14 @@ const schema = {
   response: addPlantResponses,
 }
 
-const preValidation = prepareInput({ querystring: NoQuery, body: NewPlant })
+const config = { scope: 'plants:write' } as const
 
 type Options = { log: PlantLog; meter: Meter }
 
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
-  const hooks = { preParsing: askForBody, preValidation }
-  app.post('/plants', { schema, ...hooks, config: { scope: 'plants:write' } }, async (request) => {
+  app.post('/plants', { schema, preParsing: askForBody, config }, async (request) => {
     const plant = request.body
     const outcome = await commits.append(
       { item: serializeItem(plant), id: plant.id },

@@ -6,7 +6,7 @@ import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { badCursor, type ListOptions, makeListPlants } from '../plants/list-plants.ts'
 import { countStreamed } from '../plugins/access-log.ts'
-import { prepareInput } from '../plugins/json.ts'
+import { readIntegers } from '../plugins/json.ts'
 import { invalid } from '../problem-error.ts'
 
 const schema = {
@@ -20,7 +20,7 @@ const schema = {
   response: listPlantsResponses,
 }
 
-const preValidation = prepareInput({ querystring: ListQuery })
+const preValidation = readIntegers(ListQuery)
 
 export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const list = makeListPlants(options)

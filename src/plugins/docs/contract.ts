@@ -3,6 +3,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { describeHeaders } from '../../../schemas/headers.ts'
+import { wellFormed } from '../../../schemas/plant.ts'
 import { listProblemTypes } from '../../../schemas/problem.ts'
 import { version } from '../../version.ts'
 import { fill } from './pages.ts'
@@ -57,7 +58,7 @@ type Described = {
   responses: Record<number, { headers?: Record<string, object>; content?: Content }>
 }
 
-/** Adds examples, and lets the responses refer to shared headers. The result is a deep copy. */
+/** Adds examples, lets the responses refer to shared headers, and leaves out our own keyword. The result is a deep copy. */
 function complete({ openapiObject: document }: Made, basePath: string): OpenApi.Document {
   const { components, paths } = document
   const examples = makeExamples(basePath)
@@ -73,5 +74,6 @@ function complete({ openapiObject: document }: Made, basePath: string): OpenApi.
   const ProblemType = { ...components?.schemas?.ProblemType, enum: listProblemTypes(basePath) }
   const schemas = { ...components?.schemas, ProblemType }
   const shared = { ...components, schemas, headers: describeHeaders(basePath) }
-  return JSON.parse(JSON.stringify({ ...document, components: shared }))
+  const omitOwn = (name: string, value: unknown) => (name === wellFormed ? undefined : value)
+  return JSON.parse(JSON.stringify({ ...document, components: shared }, omitOwn))
 }
