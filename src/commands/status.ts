@@ -1,16 +1,15 @@
-// status: shows what a store holds, and which services and commands use it. It only reads.
+// status: shows what a store holds, and the state of its servers. It only reads.
 import type { Command } from 'commander'
 import { count, printResult, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
-import type { ServiceStatus, Standby, Store } from '../store/engine.ts'
+import type { Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { describeUnsafe } from '../store/postgres/postgres-status.ts'
 import { isValidAt } from '../tokens/tokens.ts'
 import { build } from '../version.ts'
 
 const help = `
-It only reads, and may be used beside a running service. On SQLite a service is found by its locks (on Linux, and not across
-containers), on PostgreSQL by its sessions. The lag of standbys is visible to the role pg_monitor.`
+It only reads, and may be used beside a running service. The lag of standbys is visible to the role pg_monitor.`
 
 type Status = Awaited<ReturnType<typeof readStatus>>
 
@@ -48,7 +47,6 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
     for (const standby of cluster.standbys) rows.push(['standby', formatStandby(standby)])
     for (const name of cluster.unsafe) rows.push(['warning', describeUnsafe(name)])
   }
-  rows.push(['service', formatService(status.service)])
   return rows.map(([name, fact]) => `${name.padEnd(9)}${fact}`).join('\n')
 }
 
@@ -57,11 +55,4 @@ function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Sta
   const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
   const lag = lagBytes === null ? '' : `, ${count(lagBytes, 'byte')} behind${seconds}`
   return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}${lag}`
-}
-
-function formatService({ running, by }: ServiceStatus): string {
-  if (running === null) return 'unknown: not visible from here'
-  const users = by.join(', ')
-  if (running) return users ? `running: ${users}` : 'running'
-  return users ? `not running; in use by ${users}` : 'not running'
 }

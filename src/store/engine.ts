@@ -136,9 +136,6 @@ export type StoredPlant = {
   checksum: number
 }
 
-/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
-export type ServiceStatus = { running: boolean | null; by: string[] }
-
 /** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
 export type Standby = {
   name: string
@@ -161,6 +158,5 @@ export type ClusterStatus = {
 export type EngineStatus = {
   engineVersion: string
   bytes: number
-  service: ServiceStatus
   cluster: ClusterStatus | null
 }

@@ -1,6 +1,5 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one row of `head`,
 // so that positions have no gaps and follow the order of the commits.
-import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
@@ -10,7 +9,7 @@ import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { localHost, readUrl, splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
-import { describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
+import { describeUnsafe, readStatus } from './postgres-status.ts'
 import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import { makeWriter } from './writer.ts'
@@ -21,8 +20,7 @@ export const readConnections = 3
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: OpenOptions): Promise<SqlStore> {
   const urls = splitHosts(url)
-  const kind = options.mode === 'serve' ? serviceName : 'plant-store'
-  const servers = new Servers(urls, `${kind} ${randomBytes(6).toString('base64url')}`, options)
+  const servers = new Servers(urls, options)
   try {
     const plain = findPlainHosts(urls)
     const store = await connect(servers, options)

@@ -1,10 +1,7 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine.ts'
+import type { ClusterStatus, EngineStatus, Standby } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
 import { tables } from './tables.ts'
-
-/** The name of a service's sessions; the random id of the process follows it. */
-export const serviceName = 'plant-store serve'
 
 /** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
 const consequences = {
@@ -29,28 +26,13 @@ const standbys = `
     extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
   FROM pg_stat_replication ORDER BY application_name, pid`
 
-/** The sessions of a process share a name. */
-const services = `
-  SELECT coalesce(host(client_addr), 'localhost') AS host, count(DISTINCT application_name) AS processes
-  FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
-
 type Server = Omit<ClusterStatus, 'standbys'> & { version: string; bytes: number }
 
 export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
   const rows = await select(server, [`{${tables}}`, `{${Object.keys(consequences)}}`])
   const { version, bytes, ...found } = rows[0] as unknown as Server
   const cluster = { ...found, standbys: (await select(standbys)) as unknown[] as Standby[] }
-  return { engineVersion: version, bytes, cluster, service: await findService(select, found.role) }
-}
-
-/** Finds running services; unknown on a standby, as services use the primary. */
-async function findService(select: Sql['select'], role: ClusterStatus['role']): Promise<ServiceStatus> {
-  const clients = await select(services, [serviceName])
-  const by = clients.map(
-    ({ host, processes: n }) => `serve (${host}${Number(n) > 1 ? `, ${n} processes` : ''})`,
-  )
-  return { running: clients.length > 0 || (role === 'standby' ? null : false), by }
+  return { engineVersion: version, bytes, cluster }
 }
 
 /** Describes a setting for operators. */

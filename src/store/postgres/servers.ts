@@ -13,7 +13,7 @@ import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 /** The purpose of a connection; each has one. */
 export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 
-/** Messages on connections; their effect on requests is logged where these are answered. */
+/** Log messages about connections. The error handler logs the requests that fail. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 /** Factor by which each pause between attempts to connect grows. */
@@ -21,7 +21,6 @@ const pauseGrowth = 1.2
 
 export class Servers {
   readonly #urls: string[]
-  readonly #name: string
   readonly #options: OpenOptions
   readonly #outage: Outage
   readonly #closing = new AbortController()
@@ -38,10 +37,9 @@ export class Servers {
   /** The store's id, once a first connection was made. */
   storeId: string | undefined
 
-  /** `urls`: one per server of the cluster; `name`: of the sessions of this process. */
-  constructor(urls: string[], name: string, options: OpenOptions) {
+  /** `urls`: one per server of the cluster. */
+  constructor(urls: string[], options: OpenOptions) {
     this.#urls = urls
-    this.#name = name
     this.#options = options
     this.#outage = makeOutage(options.logger, words)
     this.isReading = options.mode === 'read'
@@ -68,7 +66,7 @@ export class Servers {
   async #connect(role: Role): Promise<Session> {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
-    const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
+    const sessions = this.#urls.map((url) => new Session(url, this.#closing.signal))
     const names = sessions.map(({ server }) => server)
     const makeError = () => new Error(`${names}: no server was ready within ${attemptMs} ms`)
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs

@@ -33,12 +33,12 @@ export class Session {
   #warning: string | undefined
   #firstError: unknown
 
-  /** `name`: for pg_stat_activity, where `status` finds it. `closing` ends the session in any state. */
-  constructor(url: string, name: string, closing: AbortSignal) {
+  /** `closing` ends the session in any state. */
+  constructor(url: string, closing: AbortSignal) {
     this.#options = readUrl(url)
     this.#client = new pg.Client({
       ...this.#options,
-      application_name: name,
+      application_name: 'plant-store',
       pipeline: true,
       keepAlive: true,
     })

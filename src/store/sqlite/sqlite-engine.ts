@@ -1,10 +1,10 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open even if the path changes, because they may be the last copy.
-import { existsSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { EngineStatus, OpenOptions, Outcome, PlantLog, ServiceStatus } from '../engine.ts'
+import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
 import type { Dialect, Sql, SqlStore } from '../sql/sql.ts'
@@ -76,42 +76,7 @@ function readStatus(path: string): EngineStatus {
   return {
     engineVersion: String(process.versions.sqlite),
     bytes: size(target) + size(`${target}-wal`),
-    service: findService(target),
     cluster: null,
-  }
-}
-
-/**
- * A process that has the database open in WAL mode holds a lock on a byte after this one (SQLite, os.h, PENDING_BYTE).
- */
-const lockByte = 0x40000000
-
-/**
- * Finds running services. Linux lists the holders of locks (proc_locks(5)) in the same PID namespace, and so not in
- * other containers. Elsewhere a missing `-wal` means that there are none; an existing one proves nothing, as it remains
- * when a process is killed, or when a reader closes last.
- */
-export function findService(path: string, proc = '/proc'): ServiceStatus {
-  if (!existsSync(`${proc}/locks`)) return { running: existsSync(`${path}-wal`) ? null : false, by: [] }
-  const { ino } = statSync(path)
-  // By inode only: the device in /proc/locks may differ from that of stat(2).
-  const locks = readFileSync(`${proc}/locks`, 'utf8').matchAll(/POSIX +\S+ +\S+ +(\d+) +\S+:(\d+) +(\d+)/g)
-  const held = [...locks].filter(([, , inode, start]) => Number(inode) === ino && Number(start) > lockByte)
-  const holders = new Set(held.map(([, pid]) => Number(pid)))
-  holders.delete(process.pid)
-  const by = [...holders].map((pid) => `${nameProcess(pid, proc)} (${pid})`)
-  return { running: by.some((name) => name.startsWith('serve ')), by }
-}
-
-/** Names a process by its arguments: `serve` is a service. */
-function nameProcess(pid: number, proc: string): string {
-  try {
-    const args = readFileSync(`${proc}/${pid}/cmdline`, 'utf8').split('\0')
-    const program = basename(args[args.indexOf('serve') - 1] ?? '')
-    return /^(plant-store|cli\.[jt]s$)/.test(program) ? 'serve' : basename(args[0] as string)
-  } catch {
-    // It has ended.
-    return 'process'
   }
 }
 
