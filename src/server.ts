@@ -2,18 +2,16 @@
 // and app.ts put the service together.
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
-import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { type Log, openLog } from './log.ts'
-import { maskUrl } from './mask.ts'
 import { type Meter, noMeter } from './metrics.ts'
 import { explainListen } from './setting-values.ts'
 import type { Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
-import { engineOf } from './store/engines.ts'
+import { engineOf, nameDatabase } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
 import { Tokens } from './tokens/tokens.ts'
@@ -141,12 +139,6 @@ async function announceTokens(tokens: Tokens, settings: Settings, address: Addre
   if (accessTokens.length > 0 || oidcIssuer !== undefined) return
   const plantsUrl = `${origin(loopback(address))}${basePath}plants`
   console.log(await introduceTokens(tokens, { file, plantsUrl }))
-}
-
-/** The path of a database file, or the URL of a server without its password. */
-function nameDatabase(url: string): string {
-  const path = engineOf(url).path?.(url)
-  return path === undefined ? maskUrl(url) : resolve(path)
 }
 
 /** The address to show: a wildcard address is shown as the loopback one, which can be opened. */

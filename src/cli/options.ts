@@ -2,7 +2,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maskUrl } from '../mask.ts'
 import { loadSetting, settingRows } from '../settings.ts'
-import { engineOf } from '../store/engines.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
@@ -48,9 +47,4 @@ export function findDatabase({ databaseUrl }: DatabaseOptions): string {
 export function warnOfPassword(url: string, option: string): void {
   if (maskUrl(url) === url) return
   console.error(`plant-store: warning: ps shows the password in ${option}; use an environment variable`)
-}
-
-/** Names a database in the summaries of commands: the path of a file, or the URL without its password. */
-export function nameDatabase(url: string): string {
-  return engineOf(url).path?.(url) ?? maskUrl(url)
 }

@@ -1,4 +1,6 @@
 // The engines: each is a folder, and a row here. An engine is loaded when it is used, as its driver takes long to load.
+import { resolve } from 'node:path'
+import { maskUrl } from '../mask.ts'
 import type { Engine, OpenOptions, Store } from './engine.ts'
 import { StoreRefused } from './errors.ts'
 import { findUrlFault } from './postgres/hosts.ts'
@@ -27,6 +29,12 @@ export function engineOf(url: string): Engine {
   const engine = engines.find(({ scheme }) => scheme.test(url))
   if (engine) return engine
   throw new StoreRefused('unsupported database URL scheme')
+}
+
+/** Names a database for people: the path of a file, or the URL of a server without its password. */
+export function nameDatabase(url: string): string {
+  const path = engineOf(url).path?.(url)
+  return path === undefined ? maskUrl(url) : resolve(path)
 }
 
 /** Opens the store at a URL for the duration of `work`. */

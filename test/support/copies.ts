@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { nameDatabase } from '../../src/cli/options.ts'
+import { nameDatabase } from '../../src/store/engines.ts'
 import { hashToken, makeToken } from '../../src/tokens/format.ts'
 import { runCommand, spawnCli } from './commands.ts'
 import { open, type Store } from './stores.ts'

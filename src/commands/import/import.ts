@@ -4,9 +4,9 @@ import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { CommandError, count, reportFile, separate, silent } from '../../cli/console.ts'
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
 import { checkTarget, writeTexts } from '../../cli/new-file.ts'
-import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
+import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Store } from '../../store/engine.ts'
-import { withStore } from '../../store/engines.ts'
+import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
 import { type CheckedSource, checkInput, readRejects, type Source } from './check.ts'
@@ -21,7 +21,6 @@ type Flags = WorkOptions & FormOptions & Choices
 
 /** The most faults shown on a terminal. */
 const maxShown = 10
-const delimiters = [',', ';', '|', 'tab']
 const fields = joinWords(fieldNames, 'or')
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
@@ -42,7 +41,9 @@ adds all of it regardless.`
 export function define(command: Command): void {
   command
     .argument('<file>', 'the input; - is stdin')
-    .addOption(new Option('--delimiter <character>', 'separator of the cells of CSV').choices(delimiters))
+    .addOption(
+      new Option('--delimiter <character>', 'separator of the cells of CSV').choices([',', ';', '|', 'tab']),
+    )
     .addOption(new Option('--quote <kind>', 'none: quotation marks in CSV are text').choices(['none']))
     .option('--map <field=column>', `read ${fields} from this column or member (repeatable)`, parseMap)
     .option('--ignore-unknown', 'ignore other columns or members')
