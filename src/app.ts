@@ -23,9 +23,6 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/** The response to the last request closes the connection. This bounds the memory used by a client that never reads. */
-const maxRequestsPerSocket = 1000
-
 /** `log`: the log of an open store. `write`, `mask`, `count`: see the access log. */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
@@ -54,7 +51,6 @@ export async function buildApp(options: AppOptions) {
     connectionTimeout: 30_000,
     // Fastify reads 0 as its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
-    maxRequestsPerSocket,
     return503OnClosing: false,
     ajv: { customOptions: ajvOptions },
     ...answerWithProblems(basePath),

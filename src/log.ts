@@ -69,7 +69,7 @@ export function makeLogger(sink: LogSink, level: string, mask: (text: string) =>
       level,
       base: { pid: process.pid },
       redact: { paths: secretFields, censor: '***' },
-      serializers: { req: ({ method, url }) => ({ method, url: url.split('?', 1)[0] }) },
+      serializers: { req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }) },
       hooks: { streamWrite: mask },
     },
     sink,

@@ -43,8 +43,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
 
   app.addHook('onRequest', (request, reply, done) => {
     const startMs = performance.now()
-    // A connection that is gone has no address.
-    const address = addressOf(request)
+    // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
+    const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
@@ -111,9 +111,9 @@ export function countStreamed(reply: FastifyReply): void {
   })
 }
 
-/** Removes the values from the query of a URL. */
+/** Removes the values from the query of a URL, which the router also begins at a `#`. */
 function withoutValues(url: string): string {
-  const start = url.indexOf('?')
+  const start = url.search(/[?#]/)
   if (start === -1) return url
   return url.slice(0, start) + url.slice(start).replaceAll(/=[^&]*/g, '=')
 }

@@ -1,8 +1,8 @@
 // Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
 // HTTP.
-import { STATUS_CODES } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
@@ -14,6 +14,10 @@ import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
 import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    /** The latest long list or addition on a connection. Until it is answered, nothing else must be sent. */
+    slowAnswers: WeakMap<Socket, ServerResponse>
+  }
   interface FastifyReply {
     /** The problem that the request is answered with. */
     problem: ProblemCode | undefined
@@ -48,6 +52,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const failures = makeOutage(logger, { gone: 'requests failed because the store was unavailable' })
   const refusals = makeOutage(logger, { gone: 'requests were refused because too many are in progress' })
   app.decorateReply('problem', undefined)
+  app.decorate('slowAnswers', new WeakMap())
 
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -92,7 +97,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
 
 /** Makes the error for a request without a route: 405 if its path has other methods. */
 function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
-  const path = url.split('?', 1)[0] as string
+  const path = url.split(/[?#]/, 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
@@ -124,8 +129,10 @@ function findFaults(request: FastifyRequest): Fault[] {
 export function answerWithProblems(basePath: string) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
-    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
-      answerClientError(error, socket, basePath),
+    clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
+      if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
+      else answerClientError(error, socket, basePath)
+    },
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       request.server.errorHandler(error, request, reply.header(...nosniff)),
   }

@@ -31,7 +31,8 @@ export const json = fp(async (app) => {
 
 /** The `preParsing` hook of a route with a body: sends 100 Continue if expected (RFC 9110, section 10.1.1). */
 export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
-  if (raw.headers.expect !== undefined && raw.httpVersionMinor > 0) reply.raw.writeContinue()
+  if (raw.headers.expect?.toLowerCase() === '100-continue' && raw.httpVersionMinor > 0)
+    reply.raw.writeContinue()
   done(null, payload)
 }
 

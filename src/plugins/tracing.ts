@@ -36,7 +36,7 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
       if (!span.isRecording()) return
       span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
       // Values of the query may be secrets.
-      span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
+      span.setAttribute('url.path', mask(url.split(/[?#]/, 1)[0] as string))
     },
   })
   instrumentation.setTracerProvider(provider)

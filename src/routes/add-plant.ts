@@ -34,8 +34,9 @@ type Options = { log: PlantLog; meter: Meter }
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
-  app.post('/plants', { schema, preParsing: askForBody, config }, async (request) => {
+  app.post('/plants', { schema, preParsing: askForBody, config }, async (request, { raw, server }) => {
     const plant = request.body
+    server.slowAnswers.set(request.raw.socket, raw)
     const outcome = await commits.append(
       { item: serializeItem(plant), id: plant.id },
       {

@@ -47,7 +47,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
     // Without a body, Fastify would send `content-length: 0` for a HEAD.
-    if (request.method === 'HEAD' && status === 200) return reply.send(Readable.from([]))
+    if (request.method === 'HEAD') return reply.send(Readable.from([]))
     // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
     return reply.send(body as never)
   })
@@ -55,7 +55,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
 
 /** Sends a long list. If it fails, the connection is reset, so that no client mistakes a part for the whole list. */
 function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
-  const { request, raw } = reply
+  const { request, raw, server } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
   list.once('error', (err) => {
     request.log.error({ err, requestId: request.id }, 'a list failed midway; its connection was reset')
@@ -64,6 +64,7 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   })
   // The client has not read anything for a while.
   raw.once('timeout', reset)
+  server.slowAnswers.set(request.raw.socket, raw)
   countStreamed(reply)
   return reply.send(list)
 }

@@ -31,10 +31,12 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
   return { path, url: origin + path + search, metadata }
 }
 
-/** True for an https URL whose path can be decoded, as the router must. */
+/** True for an https URL whose path the router can match: decoded, without wildcards and escaped separators. */
 function isResource(audience: string): boolean {
   try {
-    return new URL(decodeURI(audience)).protocol === 'https:'
+    const decoded = decodeURIComponent(audience)
+    if (decoded.includes('*') || decoded !== decodeURI(audience)) return false
+    return new URL(decoded).protocol === 'https:'
   } catch {
     return false
   }

@@ -246,7 +246,12 @@ test('the metadata of the resource is served at the path of the audience', async
       `Bearer realm="plant-store", resource_metadata="https://plants.example${place}"`,
     )
   }
-  for (const OIDC_AUDIENCE of ['plants', 'https://plants.example/100%', 'https://plants.example/%ff']) {
+  for (const OIDC_AUDIENCE of [
+    'plants',
+    'https://plants.example/100%',
+    'https://plants.example/%ff',
+    'https://a.example/*/b',
+  ]) {
     const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE })
     t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
     t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')

@@ -1,10 +1,14 @@
 // The add operation: what is stored, what an id means, and the response.
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { engines } from '../support/engines.ts'
+import { engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
+import { open } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 import { compose, exchange } from '../support/wire.ts'
 
 const realPlants = JSON.parse(
@@ -116,3 +120,22 @@ for (const engine of engines) {
     })
   })
 }
+
+test('resets the connection if other bytes follow a plant that is being added', async (t) => {
+  const store = await open(t, await sqlite.createDatabase(t))
+  const { append } = store.log
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  store.log.append = async (...batch) => {
+    begun.resolve()
+    await released.promise
+    return append(...batch)
+  }
+  const { port, url } = await startApp(t, '', { store })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(compose({ body: '{"name":"Alder","tag":""}' }))
+  await begun.promise
+  socket.on('data', () => t.fail('a 400 would say that nothing was added')).write('JUNK\r\n\r\n')
+  await t.rejects(once(socket, 'close'), { code: 'ECONNRESET' })
+  released.resolve()
+  await until(async () => (await request(`${url}/plants`)).text === '[{"name":"Alder","tag":""}]')
+})

@@ -19,6 +19,7 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   ['{"name":"a","tag":"b","\\ud800":"\\udc00"}', 'unknown /\ufffd'],
   ['{"name":"\\ud800","x":"\\ud800"}', 'text /name', 'required /tag', 'unknown /x'],
   ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag'],
+  [`{"name":"\\ud800${'x'.repeat(255)}","tag":""}`, 'length /name', 'text /name'],
   [{ name: ' '.repeat(256), tag: 'b' }, 'length /name', 'text /name'],
   [Buffer.from('{"name":"\xff","tag":"b"}', 'latin1'), 'format '],
   [Buffer.from('{"name":"\xed\xa0\x80","tag":"b"}', 'latin1'), 'format '],

@@ -38,13 +38,13 @@ test('every answer has nosniff and a request id, and does not name the software'
   }
 })
 
-test('keeps a connection open longer than load balancers do, for 1000 requests', async (t) => {
+test('keeps a connection open longer than load balancers do', async (t) => {
   const { app, port } = await startApp(t)
   t.equal(app.server.keepAliveTimeout, 72_000)
   for (const parts of [{}, { body: '{"name":"a","tag":""}' }]) {
     const { headers } = await send(port, compose(parts))
     t.equal(headers.get('connection'), 'keep-alive')
-    t.equal(headers.get('keep-alive'), 'timeout=72, max=1000')
+    t.equal(headers.get('keep-alive'), 'timeout=72')
   }
   const { app: hasty } = await startApp(t, undefined, { env: { KEEP_ALIVE: '0' } })
   t.equal(hasty.server.keepAliveTimeout, 1, 'KEEP_ALIVE=0 closes it at once')

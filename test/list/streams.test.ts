@@ -115,3 +115,17 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     t.equal((await request(`${url}/plants${page}`)).status, 200)
   }
 })
+
+test('resets the connection if other bytes follow the request for a list that is being sent', async (t) => {
+  const { store } = await openFilled(t, sqlite)
+  const { port } = await startApp(t, '', { store })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(Buffer.concat([compose(), compose()]))
+  await once(socket, 'readable')
+  socket.write('JUNK\r\n\r\n')
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
+  await t.rejects(once(socket, 'close'), { code: 'ECONNRESET' })
+  t.match(received, /^HTTP\/1.1 200 /)
+  t.notMatch(received, / 400 /)
+})

@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os'
 import { test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { ask, findAdmin, request, type Service, startService } from '../support/service.ts'
+import { compose, send } from '../support/wire.ts'
 
 const patienceMs = 15_000
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -25,7 +26,10 @@ test('each request gets one line, without tokens or values of its query', async 
   await request(`${service.url}/plants?limit=1`, { method: 'HEAD' })
   await request(`${service.url}/plants?limit=secret`)
   await request(`${service.url}/${own}?a=secret&b=secret`, { headers: { authorization: 'Bearer secret' } })
-  await request(`${service.url}/plants`, { headers: { authorization: `Bearer ${own}` } })
+  await request(`${service.url}/plants`, {
+    headers: { authorization: `Bearer ${own}`, 'x-forwarded-for': own },
+  })
+  await send(Number(new URL(service.url).port), compose({ target: '/plants#a=secret' }))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0 })
   t.match(readLines(service), [
@@ -34,7 +38,8 @@ test('each request gets one line, without tokens or values of its query', async 
     { method: 'HEAD', status: 200 },
     { status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' },
     { url: /^\/\*\*\*/, status: 404, problem: 'not-found' },
-    { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number },
+    { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number, remoteAddress: '***' },
+    { url: '/plants#a=', status: 400 },
   ])
   t.notMatch(service.output().stderr, /secret|0123456789abc|a-token-for-tests/)
 })

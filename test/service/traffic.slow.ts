@@ -17,7 +17,7 @@ const maxWaitMs = 1000
 const maxGrowthBytes = 256 * 2 ** 20
 /**
  * Node first handles everything that it has read: some thousand pipelined requests from each of 200 connections. A bare
- * `node:http` server takes 3 to 4 s for them, whatever its `maxRequestsPerSocket` is.
+ * `node:http` server takes 3 to 4 s for them.
  */
 const maxPipelinedMs = 10_000
 const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
