@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory } from '../support/engines.ts'
-import { listNames, openFile } from '../support/stores.ts'
+import { add, listNames, openFile, unavailable } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { addMany, startAppender } from './appenders.ts'
 
@@ -48,7 +48,7 @@ test('acknowledges nothing on a full disk, and continues when there is room', { 
   t.strictSame(await listNames((await openFile(t, path)).store), ['a', ...added, 'last'])
 })
 
-test('starts on a full disk, and lists plants of the log that do not fit into the file', {
+test('starts on a full disk, lists plants of the log, and adds nothing until they are in the file', {
   skip,
 }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
@@ -57,9 +57,14 @@ test('starts on a full disk, and lists plants of the log that do not fit into th
   const { added } = await addMany(appender, 60)
   process.kill(appender.pid, 'SIGKILL')
   await appender.end()
-  spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
+  const ballast = join(directory, 'ballast')
+  spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4096'])
   const { store } = await openFile(t, path)
   t.strictSame(await listNames(store), added)
+  await t.rejects(add(store, 'more'), unavailable('nothing-added'))
+  rmSync(ballast)
+  await add(store, 'more')
+  t.strictSame(await listNames(store), [...added, 'more'])
 })
 
 test('leaves no file of a first token that cannot be written', { skip }, async (t) => {

@@ -81,6 +81,23 @@ test('a failed sync ends the service, and the next one keeps what it lists and a
   t.strictSame(await survivors(t, disk.cutPower()), ['1', '2', '3'])
 })
 
+test('a sync of the file that fails during a checkpoint ends the service', { skip }, async (t) => {
+  const disk = new Disk(t)
+  const service = await startService(t, disk.env())
+  await add(service, 1)
+  disk.fault('fail', '.db')
+  const tag = 'x'.repeat(255)
+  let isRunning = true
+  void service.ended.then(() => (isRunning = false))
+  const addAll = async (client: number) => {
+    for (let n = 0; isRunning && n < 2000; n++)
+      await request(`${service.url}/plants`, { body: { name: `${client} ${n}`, tag } }).catch(() => {})
+  }
+  await Promise.all(Array.from({ length: 32 }, (_, client) => addAll(client)))
+  t.match(await service.ended, { code: 1 })
+  t.match(service.output().stderr + service.output().stdout, /fsync of the database failed/)
+})
+
 test('a command that writes after a failed sync syncs what it finds', { skip }, async (t) => {
   const disk = await leaveUnsynced(t)
   const command = spawnCli(t, ['token', 'create', '--name', 'a'], disk.env())

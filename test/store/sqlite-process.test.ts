@@ -1,7 +1,7 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
@@ -72,6 +72,22 @@ for (const bytes of [0, 8192])
     t.match(appender.errors(), `another program has cut ${path}-wal`)
     const { store } = await openFile(t, path)
     t.notOk((await listNames(store)).includes('lost'))
+  })
+
+for (const order of [
+  ['new', 'old'],
+  ['old', 'new'],
+] as const)
+  test(`a process whose -shm was deleted leaves the log to the next one (${order[0]} ends first)`, async (t) => {
+    const path = join(createDirectory(t), 'plants.db')
+    const old = await startAppender(t, path)
+    await addMany(old, 20)
+    rmSync(`${path}-shm`)
+    t.match(await addMany(old, 1), { answers: ['nothing-added'] })
+    const processes = { old, new: await startAppender(t, path) }
+    t.equal((await addMany(processes.new, 30)).added.length, 30)
+    for (const one of order) t.equal(await processes[one].end(), 0)
+    t.equal((await listNames((await openFile(t, path)).store)).length, 50)
   })
 
 test('accepts a -wal that another program empties in a checkpoint', async (t) => {

@@ -11,15 +11,16 @@ import { noteFiles, type OpenFiles } from './files.ts'
 import { lockMs, untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
 
-/** The write-ahead log is checkpointed at this many pages of 4 KiB. */
-const checkpointPages = 4000
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
 const ownMode = 0o600
 
 /** `create`: a missing file is made. */
 export type WriterOptions = { path: string; create: boolean }
-/** `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. */
-export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number }
+/**
+ * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. `settle`: to be called before each
+ * change; throws until the contents that were found are durable.
+ */
+export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number; settle: () => void }
 
 /** Opens the file. `former`: the database that it must be, after an I/O error. Throws StoreRefused. */
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
@@ -40,14 +41,20 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     untilFree(() => configure(opened))
     // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
-    settle(opened, path, descriptor)
+    const settle = once(() => makeDurable(opened, path, descriptor))
+    try {
+      settle()
+    } catch (error) {
+      // On a full disk the plants can be listed.
+      if (!isFull(error)) throw error
+    }
     makeTables(opened, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
-    return { db: opened, files, descriptor }
+    return { db: opened, files, descriptor, settle }
   } catch (error) {
     db?.close()
     throw refusal(path, error as Error)
@@ -69,7 +76,8 @@ function configure(db: DatabaseSync): void {
     )
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
   db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
-  db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
+  // SQLite would disregard errors of an automatic checkpoint: the writer checkpoints itself.
+  db.exec('PRAGMA wal_autocheckpoint = 0')
 }
 
 /** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
@@ -89,18 +97,22 @@ function makeTables(db: DatabaseSync, path: string): void {
  * and syncs the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process
  * that was killed may not have synced it.
  */
-function settle(db: DatabaseSync, path: string, descriptor: number): void {
+function makeDurable(db: DatabaseSync, path: string, descriptor: number): void {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {
     // There is none, or the last other process has written it back and removed it just now.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
-  try {
-    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-  } catch (error) {
-    // The log itself is on the disk.
-    if (!isFull(error)) throw error
-  }
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   fsyncSync(descriptor)
+}
+
+/** Makes a function that calls `work` until it has succeeded once. */
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
+  }
 }

@@ -55,7 +55,10 @@ export function noteFiles(path: string, known?: FileId[]) {
     if (fault !== undefined) throw new StoreRefused(fault)
   }
 
-  return { path, ids, findFault, check }
+  /** True if the `-shm` is still in place: all processes that use the files share its locks. */
+  const sharesLocks = () => findFaultIn(`${target}-shm`, 2) === undefined
+
+  return { path, ids, findFault, check, sharesLocks }
 }
 
 /** The cause of the error for a `-wal` that was cut. */
@@ -64,20 +67,22 @@ export const cutLog =
 
 /**
  * Makes a function that throws if another program has cut the `-wal`. SQLite would continue to write after the end that
- * it knows, and lose everything in the log when the database is opened again.
+ * it knows, and lose everything in the log when the database is opened again. It returns the number of pages in the log.
  */
-export function makeLogCheck(db: DatabaseSync, path: string): () => void {
+export function makeLogCheck(db: DatabaseSync, path: string): () => number {
   const name = `${resolveLinks(path)}-wal`
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
   // NOOP only counts the pages in the log; -1 while another process is changing it.
   const count = db.prepare('PRAGMA wal_checkpoint(NOOP)')
+  let pages = 0
   const isCut = () => {
-    const pages = Number(count.get()?.log)
+    pages = Number(count.get()?.log)
     return pages > 0 && lengthOf(name) < logHeaderBytes + pages * frameBytes
   }
   return () => {
     // The first time, another process may have emptied the log after its pages were counted.
     if (isCut() && isCut()) throw new Error(`another program has cut ${name}`, { cause: cutLog })
+    return pages
   }
 }
 

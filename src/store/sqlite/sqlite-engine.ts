@@ -62,10 +62,11 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     ...makeSqlStore({ select, execute }, sqliteDialect),
     status: async () => readStatus(path),
     async close() {
-      // Close the reader first: when the writer closes last, SQLite checkpoints the write-ahead log.
+      // When the writer closes last, SQLite checkpoints and removes the log at the path. That may be the log of another
+      // process by now if the files have changed.
+      if (writer?.files.findFault() === undefined) reader.close()
+      if (writer) await Promise.race([writer.close(), setTimeout(closeMs, undefined, { ref: false })])
       reader.close()
-      if (!writer) return
-      await Promise.race([writer.close(), setTimeout(closeMs, undefined, { ref: false })])
     },
   }
 }

@@ -30,6 +30,9 @@ type Failure = { outcome: FailedOutcome; failed: string; broken: boolean; loss: 
 /** Requests are answered in order. */
 export type Answer = { done: Done } | Failure
 
+/** The write-ahead log is checkpointed at this many pages of 4 KiB. */
+const checkpointPages = 4000
+
 const options = workerData as WriterOptions
 const tell = (message: Started | Answer) => parentPort?.postMessage(message)
 
@@ -76,12 +79,13 @@ function end(): never {
 }
 
 /**
- * Closes the database. If its file was moved, SQLite would leave the write-ahead log at the old path, where it would be
- * mistaken for the log of the next file there; so the log is emptied first.
+ * Closes the database. If its file or its write-ahead log was moved, SQLite would leave plants in the log, which the next
+ * process would not find, or would mistake for the log of another file; so the log is emptied first. It is left alone if
+ * other processes may be using it with other locks.
  */
 function closeDatabase({ db, files }: OpenDatabase): void {
   try {
-    if (files.findFault() !== undefined) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    if (files.findFault() !== undefined && files.sharesLocks()) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
     // The loss itself is logged already.
   }
@@ -89,7 +93,7 @@ function closeDatabase({ db, files }: OpenDatabase): void {
 }
 
 /** Makes the function that runs requests, each atomically and at most once. */
-function makeTransactions({ db, files }: OpenDatabase): (request: Request) => Answer {
+function makeTransactions({ db, files, settle }: OpenDatabase): (request: Request) => Answer {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
@@ -149,17 +153,27 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => An
     let outcome: FailedOutcome = 'nothing-added'
     try {
       checkLog()
+      settle()
       lock(request.deadlineMs)
       files.check()
       const done = 'items' in request ? add(request) : change(request)
       outcome = 'unknown'
       commit.run()
       files.check()
-      checkLog()
+      if (checkLog() >= checkpointPages) checkpoint(db)
       return { done }
     } catch (error) {
       return rollBack(error, outcome)
     }
+  }
+}
+
+/** The plants are durable in the log, so a full disk is no failure. */
+function checkpoint(db: OpenDatabase['db']): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  } catch (error) {
+    if (!isFull(error)) throw error
   }
 }
 
