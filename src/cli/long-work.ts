@@ -24,10 +24,11 @@ export async function doLongWork<T>(
   const controller = new AbortController()
   const { signal } = controller
   let reason: (typeof signals)[number] = 'SIGINT'
+  let patience: NodeJS.Timeout | undefined
   const stop = (by: (typeof signals)[number]) => {
     if (signal.aborted) return
     reason = by
-    setTimeout(end, stopMs)
+    patience = setTimeout(end, stopMs)
     controller.abort()
   }
   const end = (): never => {
@@ -45,6 +46,7 @@ export async function doLongWork<T>(
     if (signal.aborted) end()
     throw error
   } finally {
+    clearTimeout(patience)
     progress.end()
     for (const name of signals) process.off(name, stop)
   }

@@ -75,8 +75,9 @@ export function checkTarget(path: string, { replace, source }: TargetOptions = {
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
-  if (source !== undefined && isSameFile(statSync(source, { throwIfNoEntry: false }), found))
-    throw new CommandError(`${path} is the database itself`)
+  const isFound = (name: string) => isSameFile(statSync(name, { throwIfNoEntry: false }), found)
+  if (source !== undefined && ['', '-wal', '-shm'].some((ending) => isFound(resolveLinks(source) + ending)))
+    throw new CommandError(`${path} is the database itself, or a part of it`)
   // SQLite would replay them into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)
   if (log !== undefined) throw new CommandError(`${log} exists: ${path} is a database in use`)

@@ -25,6 +25,7 @@ test('adds only what is new in an input that has grown, in each format', async (
   const growing: [before: string, after: string][] = [
     [a + b, a + b + c],
     [x + y.trimEnd(), x + y + z],
+    [`${x.trimEnd()}\r\n${y.trimEnd()}\r`, `${x.trimEnd()}\r\n${y.trimEnd()}\r\n${z}`],
     ['name,tag\na,\nb,\n', 'name,tag\na,\nb,\nc,\n'],
     ['name,tag\r\na,\r\nb,', 'name,tag\r\na,\r\nb,\r\nc,'],
     ['name\ttag\na\t\nb\t\n', 'name\ttag\na\t\nb\t\nc\t\n'],
@@ -68,6 +69,15 @@ test('recognizes an input from another path, from a pipe or compressed; --again 
   t.strictSame((await next(path)).said, nothingNew('2 plants'))
   t.strictSame(named((await next(path, '--again')).plants), ['a', 'b'])
   t.strictSame((await next(writeInput(t, a + b + c))).said, nothingNew('3 plants'))
+})
+
+test('recognizes an input whose last record is invalid with other options', async (t) => {
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
+  const input = a + line('b', { x: 1 })
+  const path = writeInput(t, input)
+  t.match(await next(path, '--ignore-unknown'), { code: 0, counts: { added: 2 } })
+  for (const again of [path, writeInput(t, input)])
+    t.match(await next(again, '--skip-invalid'), { code: 1, counts: { added: 0, skipped: 1, rejected: 1 } })
 })
 
 test('counts plants that exist with the same id', async (t) => {

@@ -42,6 +42,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['x\ty\tname\ttag\n"see\tbelow"\tFern\t"a ""b"""\n', ['Fern/a "b"'], any],
   ['id|x|tag|y\n37|Abies "alba|P|"wet" form\n', ['Abies "alba/P/37'], '--map', 'name=x'],
   ['name|tag\n"A|B"|"a ""b"""\n', ['A|B/a "b"']],
+  ['name\ttag\tsize (")\tx\na\tb\t9"\tc, d, e, f\n', ['a/b'], any],
   // Spreadsheets and pandas.
   ['name,tag,\nA,1,x\n', ['A/1']],
   ['\ufefftag,name,,\n"a,b",Fern,,\n', ['Fern/a,b']],
@@ -84,7 +85,10 @@ const not1252 = /^input: line 2: is not UTF-8; .* iconv -f windows-1252 -t utf-8
 const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] = [
   ['', /^input: is empty$/],
   [' \n\n', /^input: is empty$/],
-  ['{"a": [{"name":"a"}]}\n', /holds the array "a"; this converts it: jq -c '\.\["a"\]\[\]' FILE$/],
+  [
+    '{"a": [{"name":"a"}]}\n',
+    /holds the array "a"; this converts it: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
+  ],
   ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /holds the array "a"; this converts it: jq /],
   ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /holds the array "plants"; this converts it: jq /],
   [`${good.trim()},\n${good}`, /end in a comma; this converts it: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
@@ -99,6 +103,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [bytes(good, '{"name":"', [0xed, 0xa0, 0x80], '","tag":""}\n'), not1252],
   [bytes(good, '{"name":"b', [0xf0, 0x9f]), not1252],
   ['name,tag\ra,b\r', /^input: has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE$/],
+  ['name,tag\ra,b\rc,d\n', /^input: has lines that end in CR/],
   [bytes('PK\x03\x04', [20, 0, 6, 0], '[Content_Types].xml'), /^input: is a ZIP archive \(XLSX, ODS\): /],
   [gzipped.subarray(0, -20), /^input: the gzip data is cut short$/],
   [gzipped.subarray(0, -4), /^input: the gzip data is cut short$/],
@@ -158,6 +163,7 @@ const faulty: [
 ][] = [
   ['{"name":\n', { 1: 'is not JSON' }],
   [`${good}{"name":"b","ta`, { 2: 'is not JSON' }, '{"name":"b","ta'],
+  ['{"name":"b","tags":[]}\n{"name":"a","tag":""}\n', { 1: /^tag is required/ }, '{"name":"b","tags":[]}\n'],
   ['{"name":"b\\u0000","tag":""}\n', { 1: /^name must not contain control characters/ }],
   ['{"name":"\\ud800","tag":""}\n', { 1: 'name must not contain lone surrogates' }],
   ['{"name":"a","tag":"","id":9007199254740993}\n', { 1: 'id must be at most 9007199254740991' }],
@@ -181,6 +187,11 @@ const faulty: [
   ['name,tag\nb"c",\nd,\n', { 2: /^a quotation mark is inside a cell/ }, 'name,tag\nb"c",\n'],
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
+  [
+    'sep=;\nname;tag\na;\nsep=;\nname;tag\n',
+    { 4: /^names the separator again/, 5: again },
+    'sep=;\nname;tag\nsep=;\nname;tag\n',
+  ],
   ['name,tag,,\na,\n"name","tag"\nb,\n', { 3: again }, 'name,tag,,\n"name","tag"\n'],
   ['\ufeffname,tag\na,\n\ufeffname,tag\nb,\n', { 3: joined }, 'name,tag\n\ufeffname,tag\n'],
   [`${good}\ufeff${good}`, { 2: joined }, `\ufeff${good}`],
@@ -203,7 +214,7 @@ test('reports each invalid record with its line, and adds nothing', async (t) =>
     t.match(refused.said.pop(), /^plant-store: input: nothing was added: .+; --skip-invalid adds the others$/)
     t.equal(refused.said.length, reasons.length)
     const skipped = await next(path, '--skip-invalid', '--rejects', rejects, '--again', ...options)
-    t.match(skipped, { code: 1, counts: { reasons } })
+    t.match(skipped, { code: 1, counts: { reasons } }, skipped.said.join())
     t.equal(skipped.plants.length, skipped.counts.added)
     t.equal(readFileSync(rejects, 'utf8'), rejected)
   }
@@ -366,6 +377,17 @@ test('reads an endless line in bounded memory, even if compressed to a kilobyte'
     t.match(stderr, /line 2: is longer than 1024 KiB\n/)
     const most = Number(/^VmHWM:\s+(\d+)/m.exec(stderr)?.[1]) / 1024
     t.ok(most < 256, `${most} MiB`)
+  }
+})
+
+test('reports a faulty row as a whole, wherever a read ends', async (t) => {
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
+  const [start, row] = ['name,tag,x\n', '"two\nlines",x"y,b,c\n']
+  for (let cut = 1; cut < row.length; cut++) {
+    const filling = `a,,${'z'.repeat(128 * 1024 - start.length - 4 - cut)}\n`
+    const { counts, plants } = await next(writeInput(t, start + filling + row), '--skip-invalid', any)
+    t.match(counts, { added: 1, rejected: 1, reasons: [{ line: 4 }] }, `after ${cut} bytes`)
+    t.equal(plants.length, 1)
   }
 })
 

@@ -30,20 +30,29 @@ export async function checkInput({ input, form }: Source, store: Store | undefin
   for await (const { records, hashTo } of readRecords(input, form)) {
     const plants = records.map(readPlant)
     const conflicts = await findConflicts(plants)
-    const before = checked.plants
+    let isHashed = true
+    const hashPlants = () => {
+      if (!isHashed) checked.hash = hashTo(checked.end)
+      isHashed = true
+    }
     for (const [index, record] of records.entries()) {
       const plant = plants[index]
       if (plant === undefined) checked.headerEnd = record.end
       else checked.records++
       if (typeof plant === 'string') listener.onFault(record, plant)
-      if (typeof plant !== 'object') continue
-      if (conflicts.has(plant)) listener.onFault(record, conflict)
-      checked.end = record.end
-      if (++checked.plants === 1) checked.firstHash = hashTo(record.end)
-      const same = notesByEnd.get(record.end)?.filter(({ hash }) => hash === hashTo(record.end)) ?? []
+      if (typeof plant === 'object') {
+        if (conflicts.has(plant)) listener.onFault(record, conflict)
+        checked.end = record.end
+        isHashed = false
+        if (++checked.plants === 1) checked.firstHash = hashTo(record.end)
+      }
+      // Also at the end of an invalid record, which may have been valid with other options.
+      const ended = notesByEnd.get(record.end) ?? []
+      if (ended.length > 0) hashPlants()
+      const same = ended.filter(({ hash }) => hash === hashTo(record.end))
       matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
     }
-    if (checked.plants > before) checked.hash = hashTo(checked.end)
+    hashPlants()
     checked.conflicts += conflicts.size
     listener.onRecords(checked.records)
   }

@@ -21,10 +21,10 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
-  [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
+  [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
   [
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"\\]*)"\s*:\s*\[\s*[{\]]/,
-    `is an object that holds the array "$1"; this converts it: jq -c '.["$1"][]' FILE`,
+    `is an object that holds the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
   ],
   [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,[[:space:]]*$//' FILE`],
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
@@ -36,7 +36,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
-    if (begun !== undefined && !isPlant(text.trimStart().split('\n', 1)[0] as string, map))
+    if (begun !== undefined && !beginsWithRecord(text, map))
       throw new InputError(begun.replace(beginning, reason))
   }
   const [first] = text.trimStart()
@@ -45,11 +45,15 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 
-/** Whether a line is an object with the required members of a plant, whatever else it has. */
-function isPlant(latin1: string, map: Form['map']): boolean {
+/** Whether the first line is an object with the required members of a plant, or is followed by another object. */
+function beginsWithRecord(latin1: string, map: Form['map']): boolean {
+  const [line = '', next = ''] = latin1.trimStart().split('\n', 2)
   try {
-    const value = JSON.parse(Buffer.from(latin1, 'latin1').toString())
-    return NewPlant.required?.every((field) => Object.hasOwn(value, map[field as keyof NewPlant] ?? field))
+    const value = JSON.parse(Buffer.from(line, 'latin1').toString())
+    const isPlant = NewPlant.required?.every((name) =>
+      Object.hasOwn(value, map[name as keyof NewPlant] ?? name),
+    )
+    return isPlant || next.startsWith('{')
   } catch {
     return false
   }
@@ -58,10 +62,8 @@ function isPlant(latin1: string, map: Form['map']): boolean {
 /** Finds the delimiter that a line like `sep=;` names, or that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
-  const [header = ''] = text
-    .trimStart()
-    .replaceAll(/"[^"]*"/g, '')
-    .split('\n', 1)
-  const columns = (delimiter: string) => header.split(delimiter).length
+  const [header = ''] = text.trimStart().split('\n', 1)
+  const bare = header.replaceAll(/"[^"]*"/g, '')
+  const columns = (delimiter: string) => bare.split(delimiter).length
   return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)
 }

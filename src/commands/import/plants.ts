@@ -60,6 +60,9 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
   }
 }
 
+/** The line by which Excel tells the separator of the cells. */
+const separatorLine = /^sep=.\r?\n$/i
+
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined
   return (record: InputRecord, decode: Decode): Read => {
@@ -67,10 +70,11 @@ function makeRowReader(form: Form) {
     const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
       if (fault !== undefined) throw new InputError(`line ${line}: the header row: ${fault}`)
-      if (!/^sep=.\r?\n$/i.test(text)) header = readHeader(line, cells.map(readCell), form)
+      if (!separatorLine.test(text)) header = readHeader(line, cells.map(readCell), form)
       return undefined
     }
     if (fault !== undefined) return fault
+    if (separatorLine.test(text)) return 'names the separator again: two files were joined'
     const { columns, width } = header
     if (columns.every(({ name, column }) => readCell(cells[column]) === name))
       return 'is the header row again'

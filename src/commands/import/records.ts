@@ -77,8 +77,9 @@ export async function* readRecords(input: Input, form: Form) {
 
 const findLine: Find = (text, from, isLast) => {
   const feed = text.indexOf('\n', from)
-  if (feed === -1) return isLast && from < text.length ? { end: text.length, next: text.length } : undefined
-  return { end: feed > from && text[feed - 1] === '\r' ? feed - 1 : feed, next: feed + 1 }
+  if (feed === -1 && (!isLast || from === text.length)) return undefined
+  const end = feed === -1 ? text.length : feed
+  return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
 }
 
 const unclosedFault = 'a quoted cell begins here and does not end'
@@ -104,8 +105,9 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
       const [, inner, bare = '', separator] = cell.exec(text) ?? []
       if (separator === undefined) {
         const isUnclosed = unclosed.test(text)
-        if (isUnclosed && !isLast && text.length - at < maxRecordBytes) return undefined
-        return { ...(findLine(text, at, true) as Found), fault: isUnclosed ? unclosedFault : insideFault }
+        if (isUnclosed && !isLast && text.length - from < maxRecordBytes) return undefined
+        const line = findLine(text, at, isLast)
+        return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
       if (!isLast && /^\r?$/.test(separator)) return undefined
       cells.push(inner === undefined ? bare : unquote(inner))
