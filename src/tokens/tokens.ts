@@ -86,10 +86,9 @@ export class Tokens {
     return this.#table.revoke(id, this.#now())
   }
 
-  /** Notes the use of a token, at most once per minute. */
-  touch(id: string): Promise<void> {
-    const now = this.#now()
-    return this.#table.touch(id, now, now - touchMs)
+  /** Notes the use of a token at a time, at most once per minute. */
+  touch(id: string, usedAt: number): Promise<void> {
+    return this.#table.touch(id, usedAt, usedAt - touchMs)
   }
 }
 

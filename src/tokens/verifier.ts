@@ -118,18 +118,26 @@ function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
     gone: 'the last use of a token could not be saved',
     back: 'the last use of tokens is saved again',
   })
-  /** When the last note was begun, by id. */
-  const begun = new LRUCache<string, number>({ max: maxVerdicts })
-  let last = Promise.resolve()
-  return ({ id, lastUsedAt }: Token): void => {
-    const nowMs = now()
-    if (Math.max(lastUsedAt ?? 0, begun.get(id) ?? 0) + touchMs > nowMs) return
-    begun.set(id, nowMs)
-    last = last
-      .then(() => tokens.touch(id))
-      .then(
+  /** The last use that was noted or waits to be noted, by id. */
+  const noted = new LRUCache<string, number>({ max: maxVerdicts })
+  const waiting = new Map<string, number>()
+  let isNoting = false
+  const noteAll = async () => {
+    isNoting = true
+    for (const [id, usedAt] of waiting) {
+      waiting.delete(id)
+      await tokens.touch(id, usedAt).then(
         () => outage.reportRecovery(),
         (error) => outage.reportFailure(error, { token: id }),
       )
+    }
+    isNoting = false
+  }
+  return ({ id, lastUsedAt }: Token): void => {
+    const nowMs = now()
+    if (Math.max(lastUsedAt ?? 0, noted.get(id) ?? 0) + touchMs > nowMs) return
+    noted.set(id, nowMs)
+    waiting.set(id, nowMs)
+    if (!isNoting) void noteAll()
   }
 }

@@ -199,8 +199,13 @@ test('records the use of a token once per minute even while a write is pending o
     clock.ms += 5000
   }
   t.equal(calls.touch, 1)
+  for (let minute = 0; minute < 5; minute++) {
+    clock.ms += 61_000
+    await verify(text)
+  }
   failing.reject(new Error('no database'))
   await setImmediate()
+  t.equal(calls.touch, 2, 'only the last use waited')
   t.same(lines, ['the last use of a token could not be saved'])
   t.ok(await verify(text), 'the token is still valid')
 })

@@ -144,8 +144,7 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const [token, ...others] = found
   if (token === undefined)
     throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
-  const named = found.find(({ id }) => id === text)
-  if (named || others.length === 0) return named ?? token
+  if (others.length === 0) return token
   // During the overlap of a rotation.
   const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
   const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
