@@ -9,6 +9,7 @@ import { compose, type Parts, send } from '../support/wire.ts'
 const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 const open = { Authorization: undefined }
+const ranged = { ...open, Range: 'bytes=999999-', 'If-Match': '"x"' }
 const preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }
 
 /** One of each kind of answer. */
@@ -22,6 +23,7 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['the home page', 200, { target: '/', headers: open }],
   ['the docs', 200, { target: '/docs', headers: open }],
   ['the head of the docs', 200, { target: '/docs', method: 'HEAD', headers: open }],
+  ['a range of a file of the docs', 200, { target: '/docs/static/swagger-ui.css', headers: ranged }],
   ['the page of a problem', 200, { target: '/problems/id-conflict', headers: open }],
   ['the contract', 200, { target: '/openapi.yaml', headers: open }],
   ['an unknown path', 404, { target: '/x' }],

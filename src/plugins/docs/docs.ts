@@ -35,6 +35,10 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       countStreamed(reply)
       if (reply.problem === undefined) reply.headers(headers)
     })
+    // Files would be answered with 412 or 416.
+    scope.addHook('onRequest', async ({ raw }) => {
+      for (const name of ['if-match', 'if-unmodified-since', 'range']) delete raw.headers[name]
+    })
     await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
     await scope.register(swaggerUi, describeUi(basePath, signIn))
     servePages(scope, basePath)
