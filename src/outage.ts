@@ -4,13 +4,17 @@ import type { Logger } from 'pino'
 /** The least time between two lines of one outage. */
 const windowMs = 10_000
 
-/** Messages of an outage. Without `back`, its end is not reported, and `gone` is repeated while failures continue. */
-export type OutageWords = { gone: string; back?: string }
+/** Messages of an outage. Without `recovered`, its end is not reported, and `failed` is repeated while failures continue. */
+export type OutageWords = { failed: string; recovered?: string }
 
 export type Outage = ReturnType<typeof makeOutage>
 
 /** `now`: milliseconds of a monotonic clock. */
-export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = () => performance.now()) {
+export function makeOutage(
+  logger: Logger,
+  { failed, recovered }: OutageWords,
+  now = () => performance.now(),
+) {
   let lastLineMs = -Infinity
   /** Failures since the last line. */
   let unlogged = 0
@@ -27,13 +31,13 @@ export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = ()
       current ??= { sinceMs: nowMs, failures: 0, isLogged: false }
       const { isLogged } = current
       current.failures++
-      if (isLogged && back !== undefined) return
+      if (isLogged && recovered !== undefined) return
       unlogged++
       // An outage that recurs within the window is logged only if it lasts beyond the window.
       if (nowMs - lastLineMs < windowMs) return
       const reason = typeof fault === 'string' ? fault : fault.message
       const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }
-      logger.warn({ ...details, failures: unlogged, ...cause }, gone)
+      logger.warn({ ...details, failures: unlogged, ...cause }, failed)
       lastLineMs = nowMs
       unlogged = 0
       current.isLogged = true
@@ -44,7 +48,7 @@ export function makeOutage(logger: Logger, { gone, back }: OutageWords, now = ()
       current = undefined
       if (!outage?.isLogged) return
       const seconds = Math.round((now() - outage.sinceMs) / 100) / 10
-      logger.info({ seconds, failures: outage.failures }, back)
+      logger.info({ seconds, failures: outage.failures }, recovered)
     },
   }
 }

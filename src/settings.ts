@@ -89,7 +89,7 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
 })
 
 /** The setting that turns a feature on. While it is off, settings whose names begin with this word are ignored. */
-const parts: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
+const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
 /** Where a text comes from: `from` is the kind of source, `name` its name there. */
 export type Found = { text: string | undefined; from: string; name: string }
@@ -105,8 +105,8 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
   const found = {} as Record<SettingName, Found>
   const values: Record<string, unknown> = {}
   for (const row of settingRows) {
-    const part = parts[row.name.split('_', 1)[0] as string] ?? row.key
-    const isOff = part !== row.key && find(rowOf(part), sources).text === undefined
+    const mainSwitch = switches[row.name.split('_', 1)[0] as string] ?? row.key
+    const isOff = mainSwitch !== row.key && find(rowOf(mainSwitch), sources).text === undefined
     found[row.key] = isOff ? byDefault(row) : find(row, sources)
     values[row.key] = decode(row.key, found[row.key])
   }

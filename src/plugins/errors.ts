@@ -49,8 +49,8 @@ const maxUrlLength = 8 * 1024
 /** `basePath`: ends with a slash; pages of problems are below it. */
 export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const logger = app.log as Logger
-  const failures = makeOutage(logger, { gone: 'requests failed because the store was unavailable' })
-  const refusals = makeOutage(logger, { gone: 'requests were refused because too many are in progress' })
+  const failures = makeOutage(logger, { failed: 'requests failed because the store was unavailable' })
+  const refusals = makeOutage(logger, { failed: 'requests were refused because too many are in progress' })
   app.decorateReply('problem', undefined)
   app.decorate('slowAnswers', new WeakMap())
 

@@ -74,7 +74,7 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
 
 /** Adapts spans before they are sent, counts those that are lost, and logs outages of the collector. */
 function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
-  const outage = makeOutage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
+  const outage = makeOutage(logger, { failed: 'traces cannot be sent', recovered: 'traces are sent again' })
   let lost = 0
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {

@@ -25,7 +25,7 @@ export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOp
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
   return async function verifyIssued(token: string): Promise<Grant | undefined> {
-    const verdict = await judge(token, issuer, keys)
+    const verdict = await verifyJwt(token, issuer, keys)
     if (!('reason' in verdict)) return verdict
     const { reason } = verdict
     refused[reason] = Number(refused[reason]) + 1
@@ -37,10 +37,10 @@ export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOp
 
 /** Returns the grant of a single token, or why it is refused. */
 export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Grant | Refusal> {
-  return judge(token, issuer, cacheKeys(issuer, { logger }))
+  return verifyJwt(token, issuer, cacheKeys(issuer, { logger }))
 }
 
-async function judge(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Refusal> {
+async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Refusal> {
   const jwt = readJwt(token, issuer)
   if ('reason' in jwt) return jwt
   const { header, claims } = jwt

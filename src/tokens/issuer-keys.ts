@@ -17,8 +17,8 @@ const maxWaiting = 250
 const maxMissed = 10_000
 
 const words = {
-  gone: 'the keys of OIDC_ISSUER cannot be loaded; keys loaded earlier are used for up to 24 hours',
-  back: 'the keys of OIDC_ISSUER are loaded again',
+  failed: 'the keys of OIDC_ISSUER cannot be loaded; keys loaded earlier are used for up to 24 hours',
+  recovered: 'the keys of OIDC_ISSUER are loaded again',
 }
 
 type Key = Awaited<ReturnType<KeySet>>

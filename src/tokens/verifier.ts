@@ -52,10 +52,10 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   /** Times from which invalid tokens are verified again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
   /** Tokens that are being verified, so that concurrent requests with the same token share a verdict. */
-  const judging = new Map<string, Promise<Grant | undefined>>()
+  const verifying = new Map<string, Promise<Grant | undefined>>()
   let unknown = 0
 
-  async function judge(token: string, digest: string, isKnown: boolean): Promise<Grant | undefined> {
+  async function verifyAnew(token: string, digest: string, isKnown: boolean): Promise<Grant | undefined> {
     unknown += Number(!isKnown)
     try {
       const id = readTokenId(token)
@@ -68,7 +68,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
       return grant
     } finally {
       unknown -= Number(!isKnown)
-      judging.delete(digest)
+      verifying.delete(digest)
     }
   }
 
@@ -79,14 +79,14 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     const grant = good.get(digest)
     const untilMs = grant?.untilMs ?? bad.get(digest)
     if (untilMs !== undefined && untilMs > monotonicNow()) return grant
-    const running = judging.get(digest)
+    const running = verifying.get(digest)
     if (running) return running
     if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined
     const isKnown = grant !== undefined
     if (!isKnown && unknown >= maxUnknown)
       throw new StoreUnavailable('overloaded', 'too many tokens are being verified')
-    const verdict = judge(token, digest, isKnown)
-    judging.set(digest, verdict)
+    const verdict = verifyAnew(token, digest, isKnown)
+    verifying.set(digest, verdict)
     return verdict
   }
 }
@@ -115,8 +115,8 @@ function makeOwnGrant(index: number): Grant {
 /** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
   const outage = makeOutage(logger, {
-    gone: 'the last use of a token could not be saved',
-    back: 'the last use of tokens is saved again',
+    failed: 'the last use of a token could not be saved',
+    recovered: 'the last use of tokens is saved again',
   })
   /** The last use that was noted or waits to be noted, by id. */
   const noted = new LRUCache<string, number>({ max: maxVerdicts })

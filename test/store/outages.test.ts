@@ -38,7 +38,7 @@ test('logs failed and refused requests at most every ten seconds', async (t) => 
 test('logs an outage when it begins and when it ends', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
-  const outage = makeOutage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
+  const outage = makeOutage(logger, { failed: 'gone', recovered: 'back' }, () => nowMs)
   const told = () =>
     lines.splice(0).map(({ msg, failures, seconds, reason }) => [msg, failures, seconds, reason])
   outage.reportRecovery()
@@ -67,7 +67,7 @@ test('logs an outage when it begins and when it ends', async (t) => {
 test('logs continuous failures every ten seconds', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
-  const outage = makeOutage(logger, { gone: 'gone' }, () => nowMs)
+  const outage = makeOutage(logger, { failed: 'gone' }, () => nowMs)
   for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
   t.match(lines, [
     { msg: 'gone', failures: 1, err: { message: 'no' } },

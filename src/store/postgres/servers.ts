@@ -14,7 +14,10 @@ import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
-const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
+const words = {
+  failed: 'a connection to the database was lost',
+  recovered: 'the database is connected again',
+}
 
 /** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2

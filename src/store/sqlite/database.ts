@@ -41,7 +41,11 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     untilFree(() => configure(opened))
     // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
-    const settle = once(() => makeDurable(opened, path, descriptor))
+    let isSettled = false
+    const settle = () => {
+      if (!isSettled) makeDurable(opened, path, descriptor)
+      isSettled = true
+    }
     try {
       settle()
     } catch (error) {
@@ -106,13 +110,4 @@ function makeDurable(db: DatabaseSync, path: string, descriptor: number): void {
   }
   db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   fsyncSync(descriptor)
-}
-
-/** Makes a function that calls `work` until it has succeeded once. */
-function once(work: () => void): () => void {
-  let isDone = false
-  return () => {
-    if (!isDone) work()
-    isDone = true
-  }
 }

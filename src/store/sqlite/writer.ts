@@ -17,8 +17,8 @@ const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta
 const fileCheckMs = 1000
 
 const words = {
-  gone: 'plants cannot be added to the database',
-  back: 'plants can be added to the database again',
+  failed: 'plants cannot be added to the database',
+  recovered: 'plants can be added to the database again',
 }
 
 export type Writer = Awaited<ReturnType<typeof startWriter>>
