@@ -1,6 +1,6 @@
 // Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
 // HTTP.
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -51,6 +51,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const logger = app.log as Logger
   const failures = makeOutage(logger, { failed: 'requests failed because the store was unavailable' })
   const refusals = makeOutage(logger, { failed: 'requests were refused because too many are in progress' })
+  // Node would ask for a body before its token is verified, and refuse other expectations without a problem.
+  const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
+  app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.decorateReply('problem', undefined)
   app.decorate('slowAnswers', new WeakMap())
 

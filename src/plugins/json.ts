@@ -1,6 +1,5 @@
 // Parses JSON bodies in UTF-8, and decimal integers in queries.
 import { isUtf8 } from 'node:buffer'
-import type { RequestListener } from 'node:http'
 import type { TObject } from '@sinclair/typebox'
 import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
@@ -12,9 +11,6 @@ const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
 const integer = /^-?[0-9]+$/
 
 export const json = fp(async (app) => {
-  // Node would ask for a body before its token is verified, and refuse other expectations without a problem.
-  const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
-  app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     'application/json',

@@ -80,6 +80,8 @@ test('the admin server answers errors with problems, and every answer has its he
   t.match([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff'])
   const port = Number(new URL(url).port)
   const bytes = (line: string) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`
+  const expecting = bytes('GET /livez').replace('\r\n\r\n', '\r\nExpect: more\r\n\r\n')
+  t.equal((await send(port, expecting)).status, 200)
   for (const [line, status] of [
     ['NONSENSE /livez', 400],
     ['GET /%ff', 400],
