@@ -14,8 +14,11 @@ const maxLogBytes = 8 * 2 ** 20
 const logEndMs = 1500
 const lineFeed = 0x0a
 
-/** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
-export type LogSink = { write(lines: Uint8Array | string): void }
+/**
+ * `write`: accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. `flush`: for
+ * pino's `logger.flush`.
+ */
+export type LogSink = { write(lines: Uint8Array | string): void; flush?(done: () => void): void }
 
 export type Log = ReturnType<typeof openLog>
 
@@ -30,6 +33,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   const sink: LogSink = {
     write: (lines) =>
       file.write(Buffer.from(isText ? toTextLines(Buffer.from(lines as string)) : (lines as string))),
+    flush: (done) => void file.flush().then(done),
   }
   const mask = makeMask(accessTokens)
   const logger = makeLogger(sink, logLevel, mask)

@@ -216,8 +216,6 @@ function findMistakes({ accessTokens, oidcAudience }: Settings, { databaseUrl = 
   if (oidcAudience.includes('account'))
     warnings.push('OIDC_AUDIENCE contains "account", which is also in tokens for other services')
   if (maskUrl(databaseUrl) !== databaseUrl)
-    warnings.push(
-      'other users of this machine can see the secret in --database-url; set DATABASE_URL in the environment instead',
-    )
+    warnings.push('ps shows the password in --database-url; use an environment variable')
   return warnings
 }

@@ -184,7 +184,7 @@ test('warns of likely mistakes, without secrets', async (t) => {
   ])
   t.match(warningsOf({ ...issuer, OIDC_AUDIENCE: 'account' }), [/^OIDC_AUDIENCE contains "account", /])
   t.match(warningsOf({}, { databaseUrl: 'postgres://a:secret@b/c' }), [
-    /^other users of this machine can see the secret in --database-url; set DATABASE_URL in the environment instead$/,
+    /^ps shows the password in --database-url; use an environment variable$/,
   ])
   t.same(warningsOf({ DATABASE_URL: 'postgres://a:secret@b/c' }, { databaseUrl: 'postgres://a@b/c' }), [])
 })

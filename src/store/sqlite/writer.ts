@@ -16,6 +16,9 @@ const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
 
+/** Time that the end of the process after a loss waits for the reader of the log. */
+const logEndMs = 1500
+
 const words = {
   failed: 'plants cannot be added to the database',
   recovered: 'plants can be added to the database again',
@@ -37,6 +40,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   worker.on('message', (answer: Answer) => {
     health.note(answer)
     requests.answer(answer)
+    if ('failed' in answer && answer.loss !== undefined) requests.abort()
   })
   worker.once('exit', requests.abort)
   return {
@@ -68,11 +72,16 @@ function watch(files: OpenFiles, logger: Logger) {
   }
 }
 
-/** Called when the contents of the disk are unknown: another sync would not reveal what is lost. */
-function endProcess(logger: Logger, message: string, reason: string): never {
+/**
+ * Called when the contents of the disk are unknown: another sync would not reveal what is lost. Waits a moment for the
+ * reader of the log.
+ */
+function endProcess(logger: Logger, message: string, reason: string): void {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
-  process.exit(1)
+  const end = () => process.exit(1)
+  logger.flush(end)
+  setTimeout(end, logEndMs)
 }
 
 /** The requests to the writer, which answers them in order. */
