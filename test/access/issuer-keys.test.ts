@@ -1,7 +1,6 @@
 // The keys of an issuer: where they are fetched, how often, and what happens while the issuer fails.
 import type { RequestListener } from 'node:http'
 import { createServer, type Socket } from 'node:net'
-import pino from 'pino'
 import { test } from 'tap'
 import { loadSettings } from '../../src/settings.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
@@ -9,7 +8,7 @@ import { cacheKeys } from '../../src/tokens/issuer-keys.ts'
 import { describeFailure } from '../../src/tokens/load-keys.ts'
 import { createDirectory } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
-import { silent } from '../support/stores.ts'
+import { collectLines, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
 import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
@@ -23,6 +22,7 @@ const fail: RequestListener = (_request, response) => void response.writeHead(50
 const after = (reply: (socket: Socket) => void) => (socket: Socket) =>
   void socket.once('data', () => reply(socket))
 const answer = (text: string) => after((socket) => void socket.end(text.replaceAll('\n', '\r\n')))
+const succeed = (body: unknown) => answer(`HTTP/1.1 200 OK\n\n${body}`)
 
 /** Behaviours of the server at the URL of an issuer. */
 const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void][] = [
@@ -56,41 +56,23 @@ const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void]
   ],
   ['redirects', /answered 302$/, answer('HTTP/1.1 302 Found\nLocation: /elsewhere\nContent-Length: 0\n\n')],
   ['answers 503', /answered 503$/, answer('HTTP/1.1 503 Unavailable\nContent-Length: 0\n\n')],
-  [
-    'answers with HTML',
-    /does not contain a JSON object$/,
-    answer('HTTP/1.1 200 OK\nContent-Length: 6\n\n<html>'),
-  ],
-  [
-    'answers with null',
-    /does not contain a JSON object$/,
-    answer('HTTP/1.1 200 OK\nContent-Length: 4\n\nnull'),
-  ],
-  ['names another issuer', /names another issuer$/, answer('HTTP/1.1 200 OK\nContent-Length: 2\n\n{}')],
+  ['answers with HTML', /does not contain a JSON object$/, succeed('<html>')],
+  ['answers with null', /does not contain a JSON object$/, succeed(null)],
+  ['names another issuer', /names another issuer$/, succeed('{}')],
   [
     'names keys on plain HTTP',
     /has no jwks_uri with https$/,
     (socket) => {
       const document = { issuer: `http://127.0.0.1:${socket.localPort}`, jwks_uri: 'http://keys.example/' }
-      answer(`HTTP/1.1 200 OK\n\n${JSON.stringify(document)}`)(socket)
+      succeed(JSON.stringify(document))(socket)
     },
   ],
-  [
-    'answers with too many bytes',
-    /is longer than \d+ bytes$/,
-    answer(`HTTP/1.1 200 OK\n\n${JSON.stringify({ pad: 'x'.repeat(300_000) })}`),
-  ],
+  ['answers with too many bytes', /is longer than \d+ bytes$/, succeed(`{"pad":"${'x'.repeat(300_000)}"}`)],
 ]
-
-/** A logger, and the lines that it logs. */
-function collect() {
-  const lines: { msg: string; reason: string }[] = []
-  return { lines, logger: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }) }
-}
 
 test('refuses tokens with 503 whatever a failing issuer does, and logs the reason once', async (t) => {
   const fail = async ([title, reason, serve]: (typeof failures)[number]) => {
-    const { lines, logger } = collect()
+    const { lines, logger } = collectLines()
     const OIDC_ISSUER = `http://127.0.0.1:${await listen(t, createServer(serve))}`
     const keys = keysOf({ OIDC_ISSUER, OIDC_AUDIENCE: audience }, { logger, limitMs: 4000, pauseMs: 1 })
     for (let n = 0; n < 2; n++) t.equal(await keys.find({ alg: 'ES256' }, `${n}`), 'unavailable', title)
@@ -105,7 +87,7 @@ test('a port without a listener and an unknown name are reported in words', asyn
     ['http://127.0.0.1:1', /^connect ECONNREFUSED 127\.0\.0\.1:1$/],
     ['https://issuer.invalid', /issuer\.invalid|did not send its keys within 0\.5 s$/],
   ] as const) {
-    const { lines, logger } = collect()
+    const { lines, logger } = collectLines()
     await keysOf({ OIDC_ISSUER, OIDC_AUDIENCE: audience }, { logger, limitMs: 500 }).load()
     t.match(lines, [{ reason }])
   }
@@ -261,7 +243,7 @@ test('refuses a token with 503 overloaded if 250 others wait for keys, and does 
 
 test('keys are used for 24 hours after they were last loaded', async (t) => {
   const { issuer } = await startSigning(t)
-  const { lines, logger } = collect()
+  const { lines, logger } = collectLines()
   const [freshMs, staleMs] = [300_000, 86_400_000]
   let nowMs = 0
   const keys = keysOf(issuer.env, { logger, now: () => nowMs, limitMs: 20_000 })

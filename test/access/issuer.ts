@@ -2,9 +2,9 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { type Meter, noMeter } from '../../src/metrics.ts'
+import { collectLines } from '../support/stores.ts'
 import { listen } from '../support/wire.ts'
 import { start } from './start.ts'
 
@@ -84,14 +84,12 @@ const short = { limitMs: 2000, pauseMs: 300 }
 
 /** Starts a service in this process that accepts the tokens of an issuer. `told`: its log messages about the issuer. */
 export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = short) {
-  let log = ''
-  const write = (line: string) => (log += line)
-  const logger = pino({ level: 'debug' }, { write })
+  const { logger, lines } = collectLines()
   let refused: () => unknown = () => ({})
   const counter: Meter['counter'] = (name, _help, read) => {
     if (name === 'plant_store_oidc_refused_total') refused = read
   }
   const app = await start(t, { env, logger, limits, meter: { ...noMeter, counter } })
-  const told = () => log.match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
+  const told = () => lines.filter(({ msg }) => msg.includes('OIDC_ISSUER'))
   return { ...app, refused: () => refused() as Record<string, number>, told }
 }

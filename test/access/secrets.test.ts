@@ -2,16 +2,14 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pino from 'pino'
 import { type Test, test } from 'tap'
-import { engineOf } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
-import { open, openStore } from '../support/stores.ts'
+import { collectLines, open, openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const password = 'correct-horse'
@@ -46,11 +44,8 @@ test('a password from the environment or a file is shown by neither ps nor the o
   writeFileSync(file, `${TARGET}\n`, { mode: 0o600 })
   const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
   const before = sockets()
-  await t.rejects(
-    engineOf(to).open(to, { mode: 'read', logger: pino({ level: 'silent' }) }),
-    { message: /password/ },
-    'it cannot be opened without the password',
-  )
+  const locked = openStore(to, { mode: 'read' })
+  await t.rejects(locked, { message: /password/ }, 'it cannot be opened without the password')
   while (sockets() > before) await sleep(5)
   t.equal(sockets(), before, 'no connection is left')
   const ways: [args: string[], env: NodeJS.ProcessEnv][] = [
@@ -99,10 +94,9 @@ test('a start warns once about PostgreSQL on another host without TLS', {
   skip: noPostgres,
 }, async (t) => {
   const warningsFor = async (url: string) => {
-    const lines: string[] = []
-    const logger = pino({}, { write: (line) => line.includes('not encrypted') && lines.push(line) })
+    const { logger, lines } = collectLines()
     await (await openStore(url, { logger, mode: 'serve' })).close()
-    return lines.map((line) => JSON.parse(line))
+    return lines.filter(({ msg }) => msg.includes('not encrypted'))
   }
   const url = await postgres.createDatabase(t)
   // An address of this machine that looks remote.

@@ -1,13 +1,12 @@
 // Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when uses are recorded.
 import { setImmediate } from 'node:timers/promises'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { TokenTable } from '../../src/store/engine.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { sqlite } from '../support/engines.ts'
-import { openStore, silent } from '../support/stores.ts'
+import { collectLines, openStore, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
@@ -189,8 +188,7 @@ test('records uses of many tokens one at a time', async (t) => {
 })
 
 test('records the use of a token once per minute even while a write is pending or has failed', async (t) => {
-  const lines: string[] = []
-  const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+  const { logger, lines } = collectLines()
   const failing = Promise.withResolvers<void>()
   const { clock, create, verify, calls } = await open(t, () => ({ touch: () => failing.promise }), logger)
   const text = await create('a')
@@ -206,7 +204,8 @@ test('records the use of a token once per minute even while a write is pending o
   failing.reject(new Error('no database'))
   await setImmediate()
   t.equal(calls.touch, 2, 'only the last use waited')
-  t.same(lines, ['the last use of a token could not be saved'])
+  const said = lines.map(({ msg }) => msg)
+  t.same(said, ['the last use of a token could not be saved'])
   t.ok(await verify(text), 'the token is still valid')
 })
 

@@ -21,7 +21,7 @@ import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
 import { fill, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { open, type Store } from '../support/stores.ts'
+import { add, open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 
 /** A store with plants, and the path of its file. */
@@ -60,7 +60,6 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
   t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'a single file')
-  t.equal(statSync(backup).mode & 0o777, 0o600, 'readable only by its user')
 
   const put = await run(['restore', backup, '--quiet'], `file:${restored}`)
   const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
@@ -71,8 +70,7 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   t.equal(again.id, store.id)
   t.strictSame(await again.tokens.all(), await store.tokens.all(), 'including its tokens')
 
-  const name = `{"name":"b","tag":""}`
-  await again.log.append([{ item: name, id: undefined }])
+  await add(again, 'b')
   const [one, other] = [
     await store.log.head([plants, plants + 1]),
     await again.log.head([plants, plants + 1]),
@@ -125,7 +123,6 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
   const cases: [url: string, file: string, reason: RegExp][] = [
     [url, 'c.db', /^plant-store: the copy was not kept, [^\n]+: plant 7 does not match its checksum\n$/],
-    [url, 'no/c.db', /^plant-store: cannot write \S+c\.db: its directory does not exist\n$/],
     [`file:${other}`, 'c.db', /^plant-store: \S+notes\.db is not a plant store\n$/],
     [`file:${directory}/none.db`, 'c.db', /^plant-store: there is no file [^\n]+\n$/],
     ['postgres://127.0.0.1:1/none', 'c.db', /^plant-store: [^\n]+pg_dump or pg_basebackup\n$/],
@@ -198,10 +195,9 @@ test('restore replaces no existing file, and refuses what is not a backup', asyn
     const directory = createDirectory(t)
     const found = join(directory, `plants.db${ending}`)
     writeFileSync(found, 'precious')
-    const { code, stderr } = await run(['restore', backup], `file:${directory}/plants.db`)
-    t.equal(code, 1)
+    const refused = await run(['restore', backup], `file:${directory}/plants.db`)
     const reason = `${found} exists: stop the service and move it away, with the files beside it`
-    t.equal(stderr, `plant-store: ${reason}\n`)
+    t.strictSame(refused, { code: 1, stdout: '', stderr: `plant-store: ${reason}\n` })
     t.equal(readFileSync(found, 'utf8'), 'precious')
   }
   const directory = createDirectory(t)

@@ -67,7 +67,6 @@ for (const [middleEngine, lastEngine] of [
     const { code, stdout } = await runCommand(['verify', '--json'], { DATABASE_URL: last })
     t.match({ code, ...JSON.parse(stdout) }, { code: 0, plants, checksum, faultCount: 0 })
     const copied = await open(t, last)
-    t.equal(await sumLog(copied), checksum)
     t.equal((await copied.sql.select("SELECT value FROM meta WHERE key = 'store'"))[0]?.value, original.id)
     t.strictSame(await copied.tokens.all(), await original.tokens.all())
     t.strictSame(
@@ -200,10 +199,9 @@ for (const [title, begun, make, reason] of targets)
     await make(target)
     const readAll = async () => JSON.stringify([await target.log.head(), await target.tokens.all()])
     const before = await readAll()
-    const { code, stdout, stderr } = await copy(url, to)
-    t.strictSame({ code, stdout }, { code: 1, stdout: '' })
-    t.match(stderr, /^plant-store: [^\n]+\n$/)
-    t.match(stderr, reason)
+    const refused = await copy(url, to)
+    t.match(refused, { code: 1, stdout: '', stderr: reason })
+    t.match(refused.stderr, /^plant-store: [^\n]+\n$/)
     t.strictSame(await readAll(), before)
   })
 
@@ -265,7 +263,6 @@ test('detects a plant that the target stores differently', async (t) => {
   await sql.execute('DROP TRIGGER plants_no_update')
   await sql.execute(`CREATE TRIGGER odd AFTER INSERT ON plants WHEN new.position = 100
     BEGIN UPDATE plants SET item = '{"name":"weed","tag":""}' WHERE position = 100; END`)
-  const { code, stdout, stderr } = await copy(url, to)
-  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
-  t.match(stderr, /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/)
+  const stderr = /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/
+  t.match(await copy(url, to), { code: 1, stdout: '', stderr })
 })

@@ -23,11 +23,11 @@ export async function tamper(url: string, statements: string): Promise<void> {
 }
 
 /** Flips one bit in the first byte of a text, which the file must contain once. */
-export function flipBit(path: string, text: string, bit = 1): void {
+export function flipBit(path: string, text: string): void {
   const bytes = readFileSync(path)
   const at = bytes.indexOf(text)
   if (at < 0 || bytes.indexOf(text, at + 1) >= 0) throw new Error(`the file does not hold ${text} once`)
-  bytes.writeUInt8(bytes.readUInt8(at) ^ bit, at)
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at)
   writeFileSync(path, bytes)
 }
 

@@ -47,8 +47,8 @@ for (const { name, createDatabase } of engines) {
     const zstd = await readExport(t, url, 'all.zst')
     t.equal(zstdDecompressSync(zstd).toString(), lines)
     for (let at = 99; at < zstd.length; at += 99) {
-      const read = () => zstdDecompressSync(zstd.with(at, (zstd[at] as number) ^ 1)).toString()
-      t.ok(throws(read) || read() === lines, `a flipped bit at ${at} is detected or harmless`)
+      const read = async () => zstdDecompressSync(zstd.with(at, (zstd[at] as number) ^ 1)).toString()
+      t.ok((await read().catch(() => lines)) === lines, `a flipped bit at ${at} is detected or harmless`)
     }
     const json = (await readExport(t, url, 'all.json')).toString()
     t.strictSame(JSON.parse(json), plants)
@@ -133,10 +133,6 @@ test('replaces an existing file only with --force, and nothing but regular files
       code: 1,
       stderr: `plant-store: ${special} is not a regular file\n`,
     })
-  t.match(await run(join(directory, 'no', 'a')), {
-    code: 1,
-    stderr: /^plant-store: cannot write \S+no\/a: its directory does not exist\n$/,
-  })
   t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'c'])
 })
 
@@ -194,12 +190,3 @@ test('prints no progress between the plants, on a terminal or in a file with bot
   t.notMatch((await onTerminal('export')).stdout, ' % · ')
   t.match((await onTerminal(`export ${file}.csv`)).stdout, ' % · ', 'an export to a file shows progress')
 })
-
-function throws(work: () => unknown): boolean {
-  try {
-    work()
-    return false
-  } catch {
-    return true
-  }
-}

@@ -1,5 +1,5 @@
 // A signal ends each command within a second, and no partial file remains.
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -93,17 +93,13 @@ test('ends work that ignores the first signal; further signals change nothing', 
       console.log('ready')
       for (;;) await new Promise((resolve) => setTimeout(resolve, 1000))
     })`
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', script])
-  t.teardown(() => child.kill('SIGKILL'))
-  const closed = once(child, 'close')
-  let [stdout, stderr] = ['', '']
-  child.stderr.on('data', (text) => (stderr += text))
-  child.stdout.on('data', (text) => {
-    stdout += text
+  const args = ['--input-type=module', '--eval', script]
+  const { child, ended, output } = spawnProgram(t, process.execPath, args)
+  child.stdout.on('data', () => {
     // Twice at first, as from a terminal and from a parent that forwards it.
-    if (stdout === 'ready\n') child.kill('SIGINT')
+    if (output().stdout === 'ready\n') child.kill('SIGINT')
     child.kill('SIGINT')
   })
-  t.same(await closed, [null, 'SIGINT'])
-  t.strictSame([stdout, stderr], ['ready\nasked\n', 'plant-store: stopped\n'])
+  const [stdout, stderr] = ['ready\nasked\n', 'plant-store: stopped\n']
+  t.strictSame(await ended, { code: null, signal: 'SIGINT', stdout, stderr })
 })

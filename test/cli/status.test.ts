@@ -5,7 +5,7 @@ import { runCommand } from '../support/commands.ts'
 import { addToken } from '../support/copies.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
-import { open } from '../support/stores.ts'
+import { add, open } from '../support/stores.ts'
 
 const { skip: noPostgres } = findEngine('PostgreSQL')
 
@@ -28,9 +28,7 @@ for (const engine of engines)
     t.match(await read(t, url), { engine: engine.name, head: 0 })
 
     const store = await open(t, url)
-    await store.log.append(
-      Array.from({ length: 1500 }, () => ({ item: '{"name":"a","tag":""}', id: undefined })),
-    )
+    await add(store, ...Array(1500).fill('a'))
     await store.tokens.revoke('00000000', 1)
     await addToken(store, 'past', { createdAt: 1, expiresAt: 2 })
     await addToken(store, 'future', { expiresAt: 2 ** 52 })

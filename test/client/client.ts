@@ -37,12 +37,9 @@ export const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).
 
 /** Resolves to the error of a call; fails the test if there is none. */
 export async function rejection(t: Test, call: Promise<unknown>): Promise<Error> {
-  const error = await call.then(
-    () => undefined,
-    (error: Error) => error,
-  )
-  if (error === undefined) t.fail('it should have been rejected')
-  return error as Error
+  const [result] = await Promise.allSettled([call])
+  if (result.status === 'fulfilled') t.fail('it should have been rejected')
+  return (result as PromiseRejectedResult).reason
 }
 
 export async function refusal(t: Test, call: Promise<unknown>): Promise<PlantStoreError> {

@@ -4,6 +4,7 @@ import tap, { before, type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
+import { add } from '../support/stores.ts'
 import { skipWithout, type Tool } from '../support/tools.ts'
 import { type Fault, type Front, startFront } from './front.ts'
 
@@ -25,9 +26,7 @@ let url: string
 before(async () => {
   const running = await startApp(tap, await sqlite.createDatabase(tap), { env: { BASE_PATH: basePath } })
   url = running.url
-  await running.store.log.append(
-    Array.from({ length: earlier }, (_, n) => ({ item: `{"name":"Oak ${n}","tag":""}`, id: undefined })),
-  )
+  await add(running.store, ...Array.from({ length: earlier }, (_, n) => `Oak ${n}`))
 })
 
 async function listNames(): Promise<string[]> {

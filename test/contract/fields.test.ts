@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
-import { joinWords, Plant as ShownPlant } from '../../schemas/plant.ts'
+import { joinWords, type NewPlant, Plant as ShownPlant } from '../../schemas/plant.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
@@ -34,15 +34,7 @@ process.env.TEST_NODE_OPTIONS = preload(`
     },
   })`).NODE_OPTIONS
 
-type Plant = {
-  name: string
-  tag: string
-  note?: string
-  height?: number
-  rings?: number
-  evergreen?: boolean
-  id?: number
-}
+type Plant = NewPlant & { note?: string; height?: number; rings?: number; evergreen?: boolean }
 
 const plants: Plant[] = [
   { name: 'Fern', tag: 'a', note: 'dry, "shade"', height: 0.25, evergreen: true },

@@ -71,9 +71,8 @@ test('a signal that kills the service also kills the launcher', async (t) => {
 })
 
 test('the launcher exits with the code of the command', async (t) => {
-  for (const node of [[], [asOldNode]]) {
+  for (const node of [[], [asOldNode]])
     t.match(await run(process.execPath, [...node, launcher, 'gibberish']), { code: 2 })
-  }
 })
 
 test('npm start accepts flags, and SIGTERM to npm stops the service cleanly', async (t) => {

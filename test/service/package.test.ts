@@ -206,7 +206,5 @@ async function checkVersions(t: Test) {
   )
 }
 
-if (isFull) {
-  test('the installed versions are those of the lockfile and of the bill of materials', async (t) =>
-    checkVersions(t))
-}
+if (isFull)
+  test('the installed versions are those of the lockfile and of the bill of materials', checkVersions)

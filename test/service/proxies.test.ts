@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { token } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { add, openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { type Address, ask, type Behind, proxies, startBehind } from './proxies.ts'
 
@@ -17,10 +17,7 @@ const json = { authorization, 'content-type': 'application/json' }
 async function startFilled(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const store = await openStore(DATABASE_URL)
-  const name = 'x'.repeat(200)
-  await store.log.append(
-    Array.from({ length: 2000 }, (_, id) => ({ item: `{"name":"${name}","tag":""}`, id })),
-  )
+  await add(store, ...Array(2000).fill('x'.repeat(200)))
   await store.close()
   const service = await startBehind(t, { DATABASE_URL })
   const lock = () => {

@@ -11,15 +11,11 @@ const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 export type Appender = Awaited<ReturnType<typeof startAppender>>
 
 /** `wrap`: a program that starts it, such as `strace`, and its arguments. The process is killed when the test ends. */
-export async function startAppender(
-  t: Test,
-  path: string,
-  { wrap = [], env = {} }: { wrap?: string[]; env?: NodeJS.ProcessEnv } = {},
-) {
+export async function startAppender(t: Test, path: string, { wrap = [] }: { wrap?: string[] } = {}) {
   const [command = '', ...args] = [...wrap, process.execPath, script, path]
   const child = spawnBare(command, args, {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_OPTIONS: '', ...env },
+    env: { ...process.env, NODE_OPTIONS: '' },
   }) as ChildProcessWithoutNullStreams
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))

@@ -8,7 +8,7 @@ import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
-import { descendantsOf, noteProcess } from '../support/processes.ts'
+import { noteProcess, signalAll } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const deploy = fileURLToPath(new URL('../../deploy/patroni/', import.meta.url))
@@ -102,14 +102,7 @@ export class Node {
   kill(): void {
     const server = this.#postmaster
     this.signalPatroni('SIGKILL')
-    if (server === undefined) return
-    for (const pid of [server, ...descendantsOf(server)]) {
-      try {
-        process.kill(pid, 'SIGKILL')
-      } catch {
-        // It has already ended.
-      }
-    }
+    if (server !== undefined) signalAll(server, 'SIGKILL')
   }
 
   get #postmaster(): number | undefined {
@@ -172,12 +165,8 @@ export async function startPatroni(t: Test, programs: string): Promise<PatroniCl
     child.kill('SIGKILL')
     await once(child, 'close')
   })
-  await until(() =>
-    fetch(`${url(etcd)}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    ),
-  )
+  const isUp = () => fetch(`${url(etcd)}/health`).then(({ ok }) => ok)
+  await until(() => isUp().catch(() => false))
   const cluster = new PatroniCluster(nodes)
   for (const node of nodes) node.start()
   const { leader } = await cluster.whole()

@@ -8,14 +8,15 @@ const { Tokens } = await import('../../src/tokens/tokens.ts')
 const { add, collectLines, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
-const { startRelays } = await import('./relay.ts')
+const { startRelay } = await import('./relay.ts')
 
 const unread = unavailable('unread')
 
 tap.test('does not read an old primary that is still running', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
-  const relays = await startRelays(t, cluster)
-  const store = await open(t, relays.url)
+  const relays = await Promise.all(cluster.ports.map((port) => startRelay(t, `postgres://127.0.0.1:${port}`)))
+  const hosts = relays.map(({ port }) => `127.0.0.1:${port}`)
+  const store = await open(t, `postgres://postgres@${hosts}/postgres`)
   const first = Array.from({ length: 10 }, (_, n) => `first ${n}`)
   await add(store, ...first)
   // Now every connection for reads leads to the old primary.
@@ -28,11 +29,12 @@ tap.test('does not read an old primary that is still running', { timeout: 120_00
   t.match(await store.tokens.find(id), { revokedAt: null })
 
   const old = cluster.primary
-  relays.to(old.port).freeze()
+  const [{ relay }] = relays as [(typeof relays)[0]]
+  relay.freeze()
   await cluster.failOver()
   await eventually(() => store.log.append([entry('second', 1)]))
   t.ok(await store.tokens.revoke(id, 1))
-  relays.to(old.port).thaw()
+  relay.thaw()
   t.equal(
     (await old.query('SELECT max(position) AS last FROM plants'))[0]?.last,
     '10',

@@ -185,10 +185,9 @@ it('closing waits for a blocked batch, but not for long', async (t) => {
   const waitedMs = await settledAfter(store.close())
   assertWithin(t, waitedMs, promisedMs, 'closed')
   await t.rejects(answer, unavailable('nothing-added'))
-  const server = await sharedServer()
-  const name = new URL(url).pathname.slice(1)
-  const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
-  await until(async () => (await server.query(text)).length === 0)
+  const { query } = await operate(url)
+  const text = "SELECT FROM pg_stat_activity WHERE datname = '$name' AND state <> 'idle in transaction'"
+  await until(async () => (await query(text)).length === 0)
 })
 
 /** An operator's queries to the server of a database, with its name. */

@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 import type { Test } from 'tap'
-import type { Cluster } from './cluster.ts'
 
 /**
  * `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client;
@@ -106,19 +105,4 @@ export async function startRelay(t: Test, url: string): Promise<{ relay: Relay; 
   t.teardown(() => relay.close())
   target.port = String(port)
   return { relay, url: target.href, port }
-}
-
-/** Starts a relay to each server of a cluster; `to` finds the relay to a port. */
-export async function startRelays(
-  t: Test,
-  cluster: Cluster,
-): Promise<{ url: string; to: (port: number) => Relay }> {
-  const relays = new Map<number, Relay>()
-  const hosts: string[] = []
-  for (const target of cluster.ports) {
-    const { relay, port } = await startRelay(t, `postgres://127.0.0.1:${target}`)
-    relays.set(target, relay)
-    hosts.push(`127.0.0.1:${port}`)
-  }
-  return { url: `postgres://postgres@${hosts}/postgres`, to: (port) => relays.get(port) as Relay }
 }

@@ -3,7 +3,7 @@
 // the test file.
 import { rmSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
-import { descendantsOf } from './processes.ts'
+import { signalAll } from './processes.ts'
 
 const noted = { pid: new Set<string>(), directory: new Set<string>() }
 for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
@@ -15,11 +15,5 @@ for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
   if (sign === '+') noted[kind].add(value)
   else noted[kind].delete(value)
 }
-for (const pid of [...noted.pid].map(Number).flatMap((pid) => [pid, ...descendantsOf(pid)])) {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has already ended.
-  }
-}
+for (const pid of noted.pid) signalAll(Number(pid), 'SIGKILL')
 for (const directory of noted.directory) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { copyFolder, createServerDirectory, own, run, startProgram } from './postgres-programs.ts'
-import { descendantsOf, isRunning } from './processes.ts'
+import { descendantsOf, isRunning, signalAll } from './processes.ts'
 import { until } from './until.ts'
 
 /** `settings`: lines for postgresql.conf. */
@@ -159,14 +159,7 @@ host replication all 127.0.0.1/32 trust\n`,
 
   /** Sends a signal to all processes of the server, which are in separate sessions. */
   signal(name: NodeJS.Signals): void {
-    if (this.#pid === 0) return
-    for (const pid of [this.#pid, ...descendantsOf(this.#pid)]) {
-      try {
-        process.kill(pid, name)
-      } catch {
-        // It has already ended.
-      }
-    }
+    if (this.#pid !== 0) signalAll(this.#pid, name)
   }
 
   /** Stops the server like a failure of the machine. */
@@ -225,11 +218,7 @@ export async function findPorts(count: number): Promise<number[]> {
   const servers: Server[] = []
   while (servers.length < count) {
     const server = createServer().listen(randomInt(firstPort, lastPort), '127.0.0.1')
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    )
-    if (isFree) servers.push(server)
+    if (await once(server, 'listening').catch(() => false)) servers.push(server)
   }
   const ports = servers.map((server) => (server.address() as AddressInfo).port)
   for (const server of servers) await new Promise((resolve) => server.close(resolve))

@@ -62,6 +62,17 @@ export function descendantsOf(pid: number): number[] {
   return found.slice(1)
 }
 
+/** Sends a signal to a process and all its descendants. */
+export function signalAll(pid: number, signal: NodeJS.Signals): void {
+  for (const one of [pid, ...descendantsOf(pid)]) {
+    try {
+      process.kill(one, signal)
+    } catch {
+      // It has already ended.
+    }
+  }
+}
+
 /** False if the process has ended, even if it was not reaped yet. */
 export function isRunning(pid: number): boolean {
   return !['Z', 'X', undefined].includes(readStat(pid)?.state)
@@ -172,11 +183,6 @@ export type Ran = { code: number | null; stdout: string; stderr: string }
 const way =
   /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
 
-/** The part of the environment by which npm finds the registry. */
-function wayToRegistry(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
-}
-
 /** Runs a program to its end. */
 export async function run(
   command: string,
@@ -186,7 +192,8 @@ export async function run(
   const { input = '', cwd, env } = options
   // Without the tests' instruments.
   const { PATH, HOME } = process.env
-  const own = { ...wayToRegistry(), PATH, HOME, NODE_V8_COVERAGE: '', ...env }
+  const toRegistry = Object.entries(process.env).filter(([name]) => way.test(name))
+  const own = { ...Object.fromEntries(toRegistry), PATH, HOME, NODE_V8_COVERAGE: '', ...env }
   const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
   noteProcess(child)
   child.stdin.on('error', () => {}).end(input)

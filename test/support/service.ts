@@ -42,10 +42,9 @@ export async function startApp(
   const { accessTokens } = settings
   const issuer = issuerOf(settings)
   const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter, ...limits })
-  const makeVerify = () => makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
-  const verify = options.verify ?? makeVerify()
-  const own = { meter, mask: String, log: store.log }
-  const app = await buildApp({ ...own, ...options, settings, verify, logger })
+  const verify = makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
+  const own = { meter, mask: String, log: store.log, verify }
+  const app = await buildApp({ ...own, ...options, settings, logger })
   watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {
     await app.close()

@@ -4,21 +4,14 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startServer } from './postgres.ts'
+import { isRunning } from './processes.ts'
 
 const [folder = '', pid] = process.argv.slice(2)
 const pauseMs = 200
 
-function isRunning(): boolean {
-  try {
-    return process.kill(Number(pid), 0)
-  } catch {
-    return false
-  }
-}
-
 const server = await startServer()
 writeFileSync(join(folder, 'draft'), String(server.port))
 renameSync(join(folder, 'draft'), join(folder, 'port'))
-while (isRunning()) await sleep(pauseMs)
+while (isRunning(Number(pid))) await sleep(pauseMs)
 server.destroy()
 rmSync(folder, { recursive: true, force: true })
