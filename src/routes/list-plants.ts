@@ -53,9 +53,6 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   })
 }
 
-/** How often a client is found not to have read anything before it is cut off. */
-const maxStalls = 6
-
 /** Sends a long list. If it fails, the connection is reset, so that no client mistakes a part for the whole list. */
 function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw, server } = reply
@@ -65,26 +62,9 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
     raw.statusCode = 500
     reset()
   })
-  watchReader(reply, reset)
+  // The client has not read anything for a while.
+  raw.once('timeout', reset)
   server.slowAnswers.set(request.raw.socket, raw)
   countStreamed(reply)
   return reply.send(list)
-}
-
-/**
- * Calls `reset` when the client has read nothing for the time-out of the server. A timer of Node would take up to twice as
- * long, because it starts anew if anything was read since its last start.
- */
-function watchReader({ request, raw, server }: FastifyReply, reset: () => void): void {
-  const { socket } = request.raw
-  const checkMs = server.server.timeout / maxStalls
-  let [stalls, checkedMs] = [0, 0]
-  socket.setTimeout(checkMs)
-  raw.on('timeout', () => {
-    // After a longer time, something was read in between.
-    stalls = performance.now() - checkedMs < 1.5 * checkMs ? stalls + 1 : 1
-    checkedMs = performance.now()
-    if (stalls === maxStalls) reset()
-    else socket.setTimeout(checkMs)
-  })
 }
