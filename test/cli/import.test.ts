@@ -188,9 +188,9 @@ const faulty: [
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
   [
-    'sep=;\nname;tag\na;\nsep=;\nname;tag\n',
-    { 4: /^names the separator again/, 5: again },
-    'sep=;\nname;tag\nsep=;\nname;tag\n',
+    'sep=;\nname;tag\na;\nsep=;\nname;tag\nsep=;',
+    { 4: /^names the separator again/, 5: again, 6: /^names the separator again/ },
+    'sep=;\nname;tag\nsep=;\nname;tag\nsep=;',
   ],
   ['name,tag,,\na,\n"name","tag"\nb,\n', { 3: again }, 'name,tag,,\n"name","tag"\n'],
   ['\ufeffname,tag\na,\n\ufeffname,tag\nb,\n', { 3: joined }, 'name,tag\n\ufeffname,tag\n'],

@@ -67,6 +67,24 @@ test('starts on a full disk, lists plants of the log, and adds nothing until the
   t.strictSame(await listNames(store), [...added, 'more'])
 })
 
+test('a process that waits for room writes back no log that it no longer shares', { skip }, async (t) => {
+  const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
+  const [path, ballast] = [join(directory, 'plants.db'), join(directory, 'ballast')]
+  const killed = await startAppender(t, path)
+  const { added } = await addMany(killed, 30)
+  process.kill(killed.pid, 'SIGKILL')
+  await killed.end()
+  spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4096'])
+  const old = await startAppender(t, path)
+  for (const file of [`${path}-shm`, ballast]) rmSync(file)
+  const fresh = await startAppender(t, path)
+  const more = await addMany(fresh, 60)
+  t.equal(await old.add('more'), 'nothing-added')
+  t.equal(await fresh.add('last'), '91')
+  for (const one of [old, fresh]) t.equal(await one.end(), 0)
+  t.strictSame(await listNames((await openFile(t, path)).store), [...added, ...more.added, 'last'])
+})
+
 test('leaves no file of a first token that cannot be written', { skip }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=64k', 'none')
   const file = join(directory, 'token')

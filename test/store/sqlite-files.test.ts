@@ -84,6 +84,13 @@ const faults: Fault[] = [
   },
   { title: 'whose -wal is deleted', strike: ({ path }) => remove(`${path}-wal`), left: 'abc' },
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`), left: 'abc' },
+  {
+    title: 'whose -wal and -shm are deleted',
+    strike: ({ path }) => {
+      for (const ending of ['-wal', '-shm']) remove(path + ending)
+    },
+    left: 'abc',
+  },
 ]
 
 /** A store with the plants a, b and c, a backup made before c, and another store. */

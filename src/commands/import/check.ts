@@ -18,7 +18,7 @@ const conflict = `id is the id of a plant that already exists with a different $
 /**
  * Checks all records. `plants`: how many are valid; `conflicts`: how many of these conflict; `matches`: the earlier
  * imports whose bytes the input starts with; `headerEnd`, `end`: offsets after the header row and the last plant;
- * `hash`, `firstHash`: of the input up to the end of the last and of the first plant. Throws InputError.
+ * `hash`, `firstHash`: of the input up to the end of the last plant, and of the first record. Throws InputError.
  */
 export async function checkInput({ input, form }: Source, store: Store | undefined, listener: Listener) {
   const readPlant = makePlantReader(form)
@@ -38,13 +38,13 @@ export async function checkInput({ input, form }: Source, store: Store | undefin
     for (const [index, record] of records.entries()) {
       const plant = plants[index]
       if (plant === undefined) checked.headerEnd = record.end
-      else checked.records++
+      else if (++checked.records === 1) checked.firstHash = hashTo(record.end)
       if (typeof plant === 'string') listener.onFault(record, plant)
       if (typeof plant === 'object') {
         if (conflicts.has(plant)) listener.onFault(record, conflict)
         checked.end = record.end
         isHashed = false
-        if (++checked.plants === 1) checked.firstHash = hashTo(record.end)
+        checked.plants++
       }
       // Also at the end of an invalid record, which may have been valid with other options.
       const ended = notesByEnd.get(record.end) ?? []

@@ -26,7 +26,7 @@ export async function readNotes(store: Store | undefined): Promise<StoredNote[]>
   return values.map(([key, value]) => ({ ...JSON.parse(value), key, value }))
 }
 
-/** Names the note of a new import by the hash up to the first plant: two imports of one input get the same name. */
+/** Names the note of a new import by the hash up to the first record: two imports of one input get the same name. */
 export function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `${prefix}${firstHash}/`
   return start + notes.filter(({ key }) => key.startsWith(start)).length

@@ -61,7 +61,7 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
 }
 
 /** The line by which Excel tells the separator of the cells. */
-const separatorLine = /^sep=.\r?\n$/i
+const separatorLine = /^sep=.(\r?\n)?$/i
 
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined

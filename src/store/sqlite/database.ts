@@ -41,16 +41,13 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     untilFree(() => configure(opened))
     // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
-    let isSettled = false
-    const settle = () => {
-      if (!isSettled) makeDurable(opened, path, descriptor)
-      isSettled = true
-    }
+    let isSettled = true
     try {
-      settle()
+      makeDurable(opened, path, descriptor)
     } catch (error) {
       // On a full disk the plants can be listed.
       if (!isFull(error)) throw error
+      isSettled = false
     }
     makeTables(opened, path)
     syncDirectoryOf(resolveLinks(path))
@@ -58,6 +55,12 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
+    const settle = () => {
+      if (isSettled) return
+      files.check()
+      makeDurable(opened, path, descriptor)
+      isSettled = true
+    }
     return { db: opened, files, descriptor, settle }
   } catch (error) {
     db?.close()

@@ -1,6 +1,6 @@
 // Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
@@ -55,8 +55,11 @@ export function noteFiles(path: string, known?: FileId[]) {
     if (fault !== undefined) throw new StoreRefused(fault)
   }
 
-  /** True if the `-shm` is still in place: all processes that use the files share its locks. */
-  const sharesLocks = () => findFaultIn(`${target}-shm`, 2) === undefined
+  /** True if no other process can be using the database with another `-shm`, and so with other locks. */
+  function sharesLocks(): boolean {
+    const [, log, index] = paths as [string, string, string]
+    return findFaultIn(index, 2) === undefined || !(existsSync(log) || existsSync(index))
+  }
 
   return { path, ids, findFault, check, sharesLocks }
 }
