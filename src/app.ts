@@ -14,7 +14,7 @@ import { docs } from './plugins/docs/docs.ts'
 import { answerWithProblems, errors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { rateLimit } from './plugins/rate-limit.ts'
-import { makeRequestIds, requests } from './plugins/requests.ts'
+import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
@@ -51,6 +51,7 @@ export async function buildApp(options: AppOptions) {
     connectionTimeout: 30_000,
     // Fastify reads 0 as its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
+    maxRequestsPerSocket,
     return503OnClosing: false,
     ajv: { customOptions: ajvOptions },
     ...answerWithProblems(basePath),

@@ -7,6 +7,12 @@ import fp from 'fastify-plugin'
 /** A shutdown resets connections that are still being answered after this time. */
 const drainMs = 8000
 
+/**
+ * The answer to the last request closes its connection, and Node answers nothing behind it. This bounds the memory used by
+ * a client that never waits.
+ */
+export const maxRequestsPerSocket = 1000
+
 /** Browsers must not guess another media type. */
 export const nosniff = ['x-content-type-options', 'nosniff'] as const
 
@@ -30,12 +36,18 @@ export function makeRequestIds(mask: (text: string) => string) {
 export const requests = fp(async (app) => {
   let isDraining = false
   const connections = new Set<Socket>()
+  const requestCounts = new WeakMap<Socket, number>()
   app.server.on('connection', (socket) => {
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
   })
 
   app.addHook('onRequest', (request, reply, done) => {
+    const { socket } = request.raw
+    const count = (requestCounts.get(socket) ?? 0) + 1
+    requestCounts.set(socket, count)
+    // Node sends this header, too, but leaves the connection open.
+    if (count === maxRequestsPerSocket) reply.header('connection', 'close')
     reply.header(...nosniff).header('x-request-id', request.id)
     done()
   })

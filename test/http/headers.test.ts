@@ -1,10 +1,12 @@
 // Headers of all answers: nosniff, no name of the software, keep-alive, request ids and CORS.
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { type Test, test } from 'tap'
 import { makeMask } from '../../src/mask.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { compose, type Parts, send } from '../support/wire.ts'
+import { compose, type Parts, readAnswers, send } from '../support/wire.ts'
 
 const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
@@ -46,10 +48,23 @@ test('keeps a connection open longer than load balancers do', async (t) => {
   for (const parts of [{}, { body: '{"name":"a","tag":""}' }]) {
     const { headers } = await send(port, compose(parts))
     t.equal(headers.get('connection'), 'keep-alive')
-    t.equal(headers.get('keep-alive'), 'timeout=72')
+    t.equal(headers.get('keep-alive'), 'timeout=72, max=1000')
   }
   const { app: hasty } = await startApp(t, undefined, { env: { KEEP_ALIVE: '0' } })
   t.equal(hasty.server.keepAliveTimeout, 1, 'KEEP_ALIVE=0 closes it at once')
+})
+
+test('closes a connection with the answer to its 1000th request', async (t) => {
+  const { port } = await startApp(t)
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
+  socket.write(compose({ target: '/plants?limit=0' }).toString().repeat(1010))
+  await once(socket, 'end')
+  const answers = readAnswers(received)
+  t.equal(answers.length, 1000)
+  t.ok(answers.every(({ status }) => status === 200))
+  t.equal(answers.at(-1)?.headers.get('connection'), 'close')
 })
 
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */
