@@ -8,8 +8,8 @@ import fp from 'fastify-plugin'
 const drainMs = 8000
 
 /**
- * The answer to the last request closes its connection, and Node answers nothing behind it. This bounds the memory used by
- * a client that never waits.
+ * The answer to the last request closes its connection. Node passes no later request to Fastify, which bounds the memory
+ * used by a client that never waits.
  */
 export const maxRequestsPerSocket = 1000
 
@@ -42,12 +42,15 @@ export const requests = fp(async (app) => {
     socket.once('close', () => connections.delete(socket))
   })
 
-  app.addHook('onRequest', (request, reply, done) => {
-    const { socket } = request.raw
+  // Not in a hook, which Fastify skips for a path that cannot be decoded.
+  app.server.prependListener('request', ({ socket }, answer) => {
     const count = (requestCounts.get(socket) ?? 0) + 1
     requestCounts.set(socket, count)
     // Node sends this header, too, but leaves the connection open.
-    if (count === maxRequestsPerSocket) reply.header('connection', 'close')
+    if (count === maxRequestsPerSocket) answer.setHeader('connection', 'close')
+  })
+
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header(...nosniff).header('x-request-id', request.id)
     done()
   })

@@ -126,10 +126,8 @@ function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
     isNoting = true
     for (const [id, usedAt] of waiting) {
       waiting.delete(id)
-      await tokens.touch(id, usedAt).then(
-        () => outage.reportRecovery(),
-        (error) => outage.reportFailure(error, { token: id }),
-      )
+      const reportFailure = (error: Error) => outage.reportFailure(error, { token: id })
+      await tokens.touch(id, usedAt).then(outage.reportRecovery, reportFailure)
     }
     isNoting = false
   }

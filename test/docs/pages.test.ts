@@ -58,7 +58,7 @@ const text = /'([^'\n]+)'|`([^`\n]+)`/.source
 /** Where the code has texts of the log: calls of a logger, words of an outage, and named texts. */
 const places = [
   `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
-  `\\b(?:failed:|recovered:|const back =)\\s+(?:${text})`,
+  `\\b(?:failed:|recovered:)\\s+(?:${text})`,
   `listenTextResolver[^>]*=> (?:${text})`,
   `const (?:unsynced|cutLog) =\\s+(?:${text})`,
   `function describeUnsafe\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,

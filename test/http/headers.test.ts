@@ -59,11 +59,13 @@ test('closes a connection with the answer to its 1000th request', async (t) => {
   const socket = connect(port, '127.0.0.1')
   let received = ''
   socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
-  socket.write(compose({ target: '/plants?limit=0' }).toString().repeat(1010))
+  const refused = compose({ target: '/%ff' }).toString()
+  socket.write(refused + compose({ target: '/plants?limit=0' }).toString().repeat(1000))
   await once(socket, 'end')
   const answers = readAnswers(received)
   t.equal(answers.length, 1000)
-  t.ok(answers.every(({ status }) => status === 200))
+  t.equal(answers[0]?.status, 400)
+  t.ok(answers.slice(1).every(({ status }) => status === 200))
   t.equal(answers.at(-1)?.headers.get('connection'), 'close')
 })
 

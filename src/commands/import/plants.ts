@@ -61,7 +61,7 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
 }
 
 /** The line by which Excel tells the separator of the cells. */
-const separatorLine = /^sep=.(\r?\n)?$/i
+const separatorLine = /^sep=.\r?\n$/i
 
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined
@@ -74,7 +74,7 @@ function makeRowReader(form: Form) {
       return undefined
     }
     if (fault !== undefined) return fault
-    if (separatorLine.test(text)) return 'names the separator again: two files were joined'
+    if (/^sep=.\r?\n?$/i.test(text)) return 'names the separator again: two files were joined'
     const { columns, width } = header
     if (columns.every(({ name, column }) => readCell(cells[column]) === name))
       return 'is the header row again'

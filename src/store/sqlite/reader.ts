@@ -11,7 +11,7 @@ const pageQuery = `
   SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*),
     coalesce((SELECT mark FROM plants WHERE position = ?2), '')
   FROM plants WHERE position > ?1 AND position <= ?2`
-/** The most marks that are kept with a head: some 2 MiB, enough for the pages in the cache. */
+/** The most marks that are kept with a head: some 2 MiB, enough for a cache full of pages of 100 plants. */
 const maxMarks = 20_000
 
 export type Reader = ReturnType<typeof makeReader>

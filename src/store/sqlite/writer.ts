@@ -16,9 +16,6 @@ const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
 
-/** Time that the end of the process after a loss waits for the reader of the log. */
-const logEndMs = 1500
-
 const words = {
   failed: 'plants cannot be added to the database',
   recovered: 'plants can be added to the database again',
@@ -40,7 +37,10 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   worker.on('message', (answer: Answer) => {
     health.note(answer)
     requests.answer(answer)
-    if ('failed' in answer && answer.loss !== undefined) requests.abort()
+    if (!('failed' in answer) || answer.loss === undefined) return
+    // The process ends.
+    worker.removeAllListeners('message')
+    requests.abort()
   })
   worker.once('exit', requests.abort)
   return {
@@ -81,7 +81,7 @@ function endProcess(logger: Logger, message: string, reason: string): void {
   else console.error(`plant-store: ${message} (${reason})`)
   const end = () => process.exit(1)
   logger.flush(end)
-  setTimeout(end, logEndMs)
+  setTimeout(end, 1500)
 }
 
 /** The requests to the writer, which answers them in order. */
@@ -109,10 +109,10 @@ export function openRequests(post: (order: Request | 'close') => void) {
       if ('done' in answer) request?.resolve(answer.done)
       else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
     },
-    /** Rejects the requests that wait, after the thread has ended. */
+    /** Rejects the requests that wait, and accepts no more: the thread has ended, or the process is about to. */
     abort(): void {
       isEnding = true
-      for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+      for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer has stopped'))
     },
     /** Accepts no more requests, and ends the writer after those in progress. */
     end(): void {
