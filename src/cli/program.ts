@@ -19,7 +19,7 @@ type CommandModule = { define(command: Command): void }
 const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
-  token: ['Create, list, rotate, revoke and explain tokens.', () => import('../commands/token/token.ts')],
+  token: ['Create, list, rotate and revoke tokens.', () => import('../commands/token/token.ts')],
   import: ['Add the plants of an NDJSON, JSON or CSV file.', () => import('../commands/import/import.ts')],
   export: ['Write all plants to a file or to stdout.', () => import('../commands/export.ts')],
   backup: ['Copy a SQLite database to a file.', () => import('../commands/backup.ts')],

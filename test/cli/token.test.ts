@@ -1,7 +1,6 @@
 // The token commands: their output, and which token they select.
 import { test } from 'tap'
-import { makeToken } from '../../src/tokens/format.ts'
-import { runCommand, runShell } from '../support/commands.ts'
+import { runCommand } from '../support/commands.ts'
 import { sqlite } from '../support/engines.ts'
 import { open } from '../support/stores.ts'
 
@@ -81,21 +80,4 @@ test('refuses an unknown token in one line that contains no secret', async (t) =
       t.match({ code, stderr }, { code: 1, stderr: reason })
       t.notMatch(stderr, foreign.slice(15))
     }
-})
-
-test('token explain needs an issuer', async (t) => {
-  t.match(await runCommand(['token', 'explain']), {
-    code: 1,
-    stderr: 'plant-store: OIDC_ISSUER is not set: there is no issuer\n',
-  })
-})
-
-test('explain does not call a token of the store refused', async (t) => {
-  const env = { OIDC_ISSUER: 'https://id.example', OIDC_AUDIENCE: 'plants' }
-  const { token } = makeToken()
-  t.match(await runShell(t, `plant-store token explain <<<${token}`, env), {
-    code: 1,
-    stdout: '',
-    stderr: /^plant-store: this is a token of the store, not a JWT; see npx plant-store token list\n$/,
-  })
 })

@@ -57,7 +57,7 @@ const sources = globSync('src/**/*.ts', { cwd: root }).map((file) => readFileSyn
 const text = /'([^'\n]+)'|`([^`\n]+)`/.source
 /** Where the code has texts of the log: calls of a logger, words of an outage, and named texts. */
 const places = [
-  `(?:[lL]ogger|\\blog)\\.(?:info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
+  `(?:[lL]ogger|\\blog)\\.(?:debug|info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,
   `listenTextResolver[^>]*=> (?:${text})`,
   `const (?:unsynced|cutLog) =\\s+(?:${text})`,

@@ -1,4 +1,4 @@
-// token: creates, lists, rotates, revokes and explains access tokens.
+// token: creates, lists, rotates and revokes access tokens.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError, formatTable, printResult, silent } from '../../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
@@ -8,7 +8,6 @@ import { hashToken, readTokenId } from '../../tokens/format.ts'
 import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
 import { command as program } from '../../version.ts'
 import { formatTime, parseDuration, parseExpiry } from './duration.ts'
-import { defineExplain } from './explain.ts'
 
 const maxNameLength = 100
 const defaultOverlapMs = 24 * 3_600_000
@@ -25,7 +24,6 @@ export function define(command: Command): void {
   defineList(addDatabaseOptions(command.command('list')))
   defineRotate(addDatabaseOptions(command.command('rotate')))
   defineRevoke(addDatabaseOptions(command.command('revoke')))
-  defineExplain(command.command('explain'))
 }
 
 type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
