@@ -35,17 +35,17 @@ export function makeRequestIds(mask: (text: string) => string) {
 
 export const requests = fp(async (app) => {
   let isDraining = false
-  const connections = new Set<Socket>()
-  const requestCounts = new WeakMap<Socket, number>()
+  /** The number of requests on each open connection. */
+  const connections = new Map<Socket, number>()
   app.server.on('connection', (socket) => {
-    connections.add(socket)
+    connections.set(socket, 0)
     socket.once('close', () => connections.delete(socket))
   })
 
   // Not in a hook, which Fastify skips for a path that cannot be decoded.
   app.server.prependListener('request', ({ socket }, answer) => {
-    const count = (requestCounts.get(socket) ?? 0) + 1
-    requestCounts.set(socket, count)
+    const count = (connections.get(socket) ?? 0) + 1
+    connections.set(socket, count)
     // Node sends this header, too, but leaves the connection open.
     if (count === maxRequestsPerSocket) answer.setHeader('connection', 'close')
   })
@@ -63,10 +63,10 @@ export const requests = fp(async (app) => {
   app.addHook('preClose', async () => {
     isDraining = true
     // Browsers open connections in advance. Node closes idle connections only if they have been used.
-    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
     // Node would end connections normally, and a client could mistake a part of an answer for the whole.
     const reset = () => {
-      for (const socket of connections) socket.resetAndDestroy()
+      for (const socket of connections.keys()) socket.resetAndDestroy()
     }
     setTimeout(reset, drainMs).unref()
   })
