@@ -90,7 +90,7 @@ async function planBatch(
     findItems(session, ids),
     note && changeNote(session, note),
   ])
-  const { outcomes, added } = decideOutcomes(entries, items)
+  const { outcomes, added } = decide(entries, items)
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
   // A note can be the trace: no two batches write the same value, because it holds the progress of one import.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
@@ -135,10 +135,7 @@ async function findItems(session: Session, ids: number[]): Promise<Map<number, s
 }
 
 /** Decides the outcomes of the entries, in order; adds new ids to `known`. */
-function decideOutcomes(
-  entries: Entry[],
-  known: Map<number, string>,
-): { outcomes: Outcome[]; added: Entry[] } {
+function decide(entries: Entry[], known: Map<number, string>): { outcomes: Outcome[]; added: Entry[] } {
   const added: Entry[] = []
   const outcomes = entries.map(({ id, item }): Outcome => {
     const found = id === undefined ? undefined : known.get(id)

@@ -15,6 +15,8 @@ import type { Answer, Done, Request, Started, Work } from './writer-thread.ts'
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
+/** Time that the end of the process waits for the reader of the log. */
+const logEndMs = 1500
 
 const words = {
   failed: 'plants cannot be added to the database',
@@ -72,16 +74,13 @@ function watch(files: OpenFiles, logger: Logger) {
   }
 }
 
-/**
- * Called when the contents of the disk are unknown: another sync would not reveal what is lost. Waits a moment for the
- * reader of the log.
- */
+/** Called when the contents of the disk are unknown: another sync would not reveal what is lost. */
 function endProcess(logger: Logger, message: string, reason: string): void {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
   const end = () => process.exit(1)
   logger.flush(end)
-  setTimeout(end, 1500)
+  setTimeout(end, logEndMs)
 }
 
 /** The requests to the writer, which answers them in order. */
