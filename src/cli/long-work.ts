@@ -1,11 +1,9 @@
-// Long work: it shows its progress on stderr, and a signal ends it within a second.
+// Long work: it shows its progress on stderr, and a signal ends it.
 import { constants } from 'node:os'
 import { printable } from '../log-text.ts'
 import { count, separate } from './console.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-/** Time for the work to end after a signal. */
-const stopMs = 800
 const clearLine = '\x1b[1G\x1b[2K'
 
 type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
@@ -13,8 +11,8 @@ type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 export type Progress = ReturnType<typeof startProgress>
 
 /**
- * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. The process then prints
- * `advice`, which says how to continue, and ends by that signal.
+ * Runs `work`. SIGINT, SIGTERM or SIGHUP aborts its `signal`, on which it must remove its files at once; then the process
+ * prints `advice`, which says how to continue, and ends by that signal.
  */
 export async function doLongWork<T>(
   { quiet, advice }: { quiet?: boolean | undefined; advice: string },
@@ -22,31 +20,19 @@ export async function doLongWork<T>(
 ): Promise<T> {
   const progress = startProgress(quiet)
   const controller = new AbortController()
-  const { signal } = controller
-  let reason: (typeof signals)[number] = 'SIGINT'
-  let patience: NodeJS.Timeout | undefined
-  const stop = (by: (typeof signals)[number]) => {
-    if (signal.aborted) return
-    reason = by
-    patience = setTimeout(end, stopMs)
+  const stop = (by: (typeof signals)[number]): never => {
     controller.abort()
-  }
-  const end = (): never => {
     progress.end()
     console.error(`plant-store: ${advice}`)
     for (const name of signals) process.removeAllListeners(name)
-    process.kill(process.pid, reason)
+    process.kill(process.pid, by)
     // Process 1 of a container ignores a signal that it sends to itself.
-    process.exit(128 + constants.signals[reason])
+    process.exit(128 + constants.signals[by])
   }
   for (const name of signals) process.on(name, stop)
   try {
-    return await work(progress, signal)
-  } catch (error) {
-    if (signal.aborted) end()
-    throw error
+    return await work(progress, controller.signal)
   } finally {
-    clearTimeout(patience)
     progress.end()
     for (const name of signals) process.off(name, stop)
   }

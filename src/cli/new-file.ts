@@ -38,7 +38,6 @@ export async function writeNewFile<T>(
   options.signal.addEventListener('abort', discard, { once: true })
   try {
     const result = await write(temporary)
-    options.signal.throwIfAborted()
     giveToOwner(temporary)
     syncFile(temporary)
     if (options.replace) renameSync(temporary, target)

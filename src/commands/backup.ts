@@ -25,7 +25,7 @@ such as pg_dump.`
 
 /** Only its owner may read a copy, as it holds the hashes of tokens. */
 const ownMode = 0o600
-/** Pages copied between two checks of the signal. */
+/** Pages copied at a time. */
 const stepPages = 256
 
 export function define(command: Command): void {
@@ -87,7 +87,7 @@ async function writeVerified(from: string, options: CopyOptions) {
   const file = await open(copy)
   // From here on no file is left behind, however the process ends.
   rmSync(copy)
-  await pipeline(file.createReadStream(), process.stdout, { end: false, signal: options.signal })
+  await pipeline(file.createReadStream(), process.stdout, { end: false })
   return report
 }
 
@@ -109,14 +109,13 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
  * The source is read within a transaction, so the backup does not start again when another connection writes
  * (sqlite.org/c3ref/backup_finish.html).
  */
-async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
+async function copyDatabase(from: string, to: string, { progress }: CopyOptions): Promise<void> {
   const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     await backup(source, to, {
       rate: stepPages,
       progress({ totalPages, remainingPages }) {
-        signal.throwIfAborted()
         progress.show(totalPages - remainingPages, totalPages, 'page')
       },
     })

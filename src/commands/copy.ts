@@ -14,7 +14,7 @@ import { command as program } from '../version.ts'
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
 /** `batch`: plants per transaction; `onProgress`: gets the number of plants that are in both stores. */
-type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
+type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void }
 
 const help = `
 URLs are as in DATABASE_URL. Every user of the machine can see the arguments of a command: put a URL with a password into an
@@ -41,11 +41,11 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
   const advice = 'the copy was interrupted. Run it again to resume.'
-  const work = doLongWork({ quiet, advice }, ({ show }, signal) =>
+  const work = doLongWork({ quiet, advice }, ({ show }) =>
     withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
-      const copy = (target: Store) => copyStore(source, target, { batch, signal, onProgress: show })
+      const copy = (target: Store) => copyStore(source, target, { batch, onProgress: show })
       return withStore(urls.to, { logger: silent, mode: 'write', create: true }, copy)
     }),
   )
@@ -92,12 +92,11 @@ export async function copyStore(source: Store, target: Store, options: CopyOptio
  * of an earlier copy. Resolves to the number of plants added, and the number and SHA-256 of all plants.
  */
 async function copyPlants(source: Store, target: Store, options: CopyOptions) {
-  const { batch, onProgress, signal } = options
+  const { batch, onProgress } = options
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
   let [done, added] = [0, 0]
   for (;;) {
-    signal.throwIfAborted()
     const plants = await source.plants(done, end, batch)
     if (plants.some(isDamaged)) throw new CommandError(`--from is damaged: see ${program} verify`)
     // The target must have no plants after the last batch, so one more is read.

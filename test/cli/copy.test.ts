@@ -109,7 +109,7 @@ test('copies no note of an import that is ahead of the copied plants', async (t)
     return source.notes(prefix)
   }
   const busy = Object.create(source, { notes: { value: notes } })
-  const options = { batch: 5, signal: new AbortController().signal, onProgress: () => {} }
+  const options = { batch: 5, onProgress: () => {} }
   t.match(await copyStore(busy, target, options), { plants: 11, added: 11 })
   t.strictSame([...(await target.notes('import'))], [['import/x', '{}']])
 })

@@ -85,7 +85,7 @@ test('verify and backup stop during a long query, and leave no file', async (t) 
   }
 })
 
-test('ends work that ignores the first signal; further signals change nothing', async (t) => {
+test('a signal ends work at once; further signals change nothing', async (t) => {
   const script = `
     import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
     await doLongWork({ advice: 'stopped' }, async (_, signal) => {

@@ -71,7 +71,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   const advice = 'interrupted; run the same command again to continue'
   await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
     try {
-      const input = await openInput(path, signal)
+      const input = await openInput(path)
       await importInput({ name, input, flags, progress, signal }).finally(input.close)
     } catch (error) {
       // An error of `write` is one of stdout.
@@ -103,7 +103,7 @@ async function importInput(job: Job): Promise<void> {
 }
 
 /** Checks all of the input, and reports each fault. `invalid`: the end offsets of the invalid records. */
-async function checkAll({ name, flags, progress, signal }: Job, source: Source, url: string) {
+async function checkAll({ name, flags, progress }: Job, source: Source, url: string) {
   const invalid: number[] = []
   const reasons: object[] = []
   const onFault = ({ line, end }: InputRecord, reason: string) => {
@@ -112,7 +112,6 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
     if (invalid.length <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
   }
   const onRecords = (records: number) => {
-    signal.throwIfAborted()
     progress.show(records, undefined, 'record')
   }
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
@@ -126,7 +125,7 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
 /** Adds the plants that no earlier import added. `skipped`: the number of the others. */
-async function addNew({ name, flags, progress, signal }: Job, source: CheckedSource, url: string) {
+async function addNew({ name, flags, progress }: Job, source: CheckedSource, url: string) {
   const { again = false, dryRun } = flags
   const { plants } = source.checked
   const earlier = findEarlier(source.checked, source.input.path, again)
@@ -141,7 +140,6 @@ async function addNew({ name, flags, progress, signal }: Job, source: CheckedSou
       for (const outcome of outcomes) counts[outcome]++
       done += outcomes.length
       progress.show(done, plants)
-      signal.throwIfAborted()
     }
   })
   return counts

@@ -23,22 +23,20 @@ export type Input = Awaited<ReturnType<typeof openInput>>
  * Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `read`: yields the decompressed bytes,
  * then an empty chunk.
  */
-export async function openInput(name: string, signal: AbortSignal) {
+export async function openInput(name: string) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
-  const file = path
-    ? await open(path)
-    : await copyPipe(name === '-' ? process.stdin : createReadStream(name), signal)
+  const file = path ? await open(path) : await copyPipe(name === '-' ? process.stdin : createReadStream(name))
   return { path, read: () => readChunks(file), close: () => file.close() }
 }
 
 /** Copies a pipe into an unnamed file, which disappears with the process, however that ends. */
-async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle> {
+async function copyPipe(pipe: Readable): Promise<FileHandle> {
   const path = join(tmpdir(), `plant-store-${randomUUID()}`)
   let copy: FileHandle | undefined
   try {
     copy = await open(path, 'wx+', 0o600)
     rmSync(path)
-    await copy.writeFile(pipe, { signal })
+    await copy.writeFile(pipe)
     return copy
   } catch (error) {
     await copy?.close()
