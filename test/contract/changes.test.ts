@@ -51,16 +51,22 @@ test('a changed response schema changes the answer and the contract', async (t) 
   t.same(Object.keys(components.schemas.NewPlant.properties), ['name', 'tag', 'id'])
 })
 
-test('a changed response schema changes the types of the handlers', async (t) => {
+test('a changed response schema changes the types of the handlers, which cannot send another body', async (t) => {
   const copy = makeCopy(t, [
     { ...responseOf, to: "'Plant',\n  Type.Object({ ...shown, rank: Type.Integer() }," },
+    {
+      file: 'src/routes/list-plants.ts',
+      from: 'return reply.send(body)\n',
+      to: 'return reply.send({ list: body })\n',
+    },
   ])
-  const config = { extends: './tsconfig.json', include: ['src/routes/add-plant.ts'] }
+  const config = { extends: './tsconfig.json', include: ['src/routes'] }
   writeFileSync(join(copy, 'tsconfig.copy.json'), JSON.stringify(config))
   const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.copy.json', '--pretty', 'false']
   const { stdout } = await run(process.execPath, tsc, { cwd: copy })
   t.match(stdout, /^src\/routes\/add-plant\.ts.*error/m)
   t.match(stdout, 'rank')
+  t.match(stdout, /^src\/routes\/list-plants\.ts.*error.*'list' does not exist/m)
 })
 
 test('a query parameter, a description and a header of answers come from the schemas', async (t) => {
