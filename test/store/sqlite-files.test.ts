@@ -41,6 +41,12 @@ const untie = (path: string) => {
   renameSync(`${path}.away`, path)
 }
 
+/** Moves a file to a larger disk, say, without stopping the service. */
+const moveAndLink = ({ path }: SqliteFile) => {
+  renameSync(path, `${path}.away`)
+  symlinkSync(`${path}.away`, path)
+}
+
 const faults: Fault[] = [
   {
     title: 'that is moved away and back',
@@ -57,6 +63,13 @@ const faults: Fault[] = [
     mend: ({ path }) => renameSync(`${path}.away`, path),
     left: 'abc',
   },
+  {
+    title: 'that is moved and linked, and put back',
+    strike: moveAndLink,
+    mend: ({ path }) => untie(path),
+    left: 'abc',
+  },
+  { title: 'that is moved and linked', strike: moveAndLink, left: 'abc' },
   {
     title: 'whose path becomes a link to itself, and is put back',
     strike: ({ path }) => tieUp(path),
@@ -190,6 +203,24 @@ test('is not made anew beside the -wal of a file that was moved away', async (t)
     })
     t.ok(readFileSync(`${orphan}-wal`).equals(readFileSync(`${path}-wal`)))
   }
+})
+
+test('is not opened by a link while a log with plants is next to the link', async (t) => {
+  const { path } = await openPlanted(t)
+  const [file, link] = ['file.db', 'plants.db'].map((name) => join(createDirectory(t), name)) as [
+    string,
+    string,
+  ]
+  // As a process leaves them that was killed after its file had been moved.
+  copyFileSync(path, file)
+  copyFileSync(`${path}-wal`, `${link}-wal`)
+  symlinkSync(file, link)
+  await t.rejects(openFile(t, link), {
+    message: `${link}-wal would be ignored, because ${link} is a link: stop the service, and move the log to ${file}-wal`,
+  })
+  renameSync(`${link}-wal`, `${file}-wal`)
+  const { store } = await openFile(t, link)
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
 
 test('logs a file that cannot be checked, even if nothing is added', async (t) => {

@@ -9,7 +9,7 @@ import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
 import { lockMs, untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, readVersion, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -26,6 +26,7 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: num
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
+    refuseStrayLog(path)
     // Looked at first, because another process may be making both files.
     const logBytes = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })?.size
     const before = statSync(path, { throwIfNoEntry: false })

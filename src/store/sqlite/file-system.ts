@@ -21,7 +21,7 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
 
 /** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` next to the real file. */
 export function resolveLinks(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
+  return existsSync(path) ? realpathSync.native(path) : path
 }
 
 /**

@@ -17,24 +17,35 @@ export type OpenFiles = ReturnType<typeof noteFiles>
  * `-shm` next to it. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
-  const target = resolveLinks(path)
-  const paths = [path, `${target}-wal`, `${target}-shm`]
-  const ids = known ?? paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
+  // Links are resolved each time, because the next process looks for the log where the path leads then.
+  const findNames = (target = resolveLinks(path)) => [path, `${target}-wal`, `${target}-shm`] as const
+  const ids =
+    known ??
+    findNames()
+      .map((name) => statSync(name))
+      .map(({ dev, ino }) => ({ dev, ino }))
   /** The last known length of the database. */
   let bytes = 0
 
   function findFaultIn(name: string, index: number): string | undefined {
+    const stats = statSync(name, { throwIfNoEntry: false })
+    if (stats === undefined) return `${name} was moved or deleted`
+    if (!isSameFile(stats, ids[index])) return `${name} was replaced by another file`
+    if (index > 0) return undefined
+    // An append-only log never shrinks.
+    if (stats.size < bytes) return `${name} shrank from ${bytes} to ${stats.size} bytes`
+    bytes = stats.size
+    return undefined
+  }
+
+  function findAnyFault(): string | undefined {
     try {
-      const stats = statSync(name, { throwIfNoEntry: false })
-      if (stats === undefined) return `${name} was moved or deleted`
-      if (!isSameFile(stats, ids[index])) return `${name} was replaced by another file`
-      if (index > 0) return undefined
-      // An append-only log never shrinks.
-      if (stats.size < bytes) return `${name} shrank from ${bytes} to ${stats.size} bytes`
-      bytes = stats.size
-      return undefined
+      return findNames()
+        .map(findFaultIn)
+        .find((one) => one !== undefined)
     } catch (error) {
-      return `${name} cannot be examined (${(error as NodeJS.ErrnoException).code})`
+      const { path: name = path, code } = error as NodeJS.ErrnoException
+      return `${name} cannot be examined (${code})`
     }
   }
 
@@ -43,7 +54,7 @@ export function noteFiles(path: string, known?: FileId[]) {
    * that cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
-    const fault = paths.map(findFaultIn).find((one) => one !== undefined)
+    const fault = findAnyFault()
     return (
       fault && `${fault}: put the original file back, or restart to use the file that is now at this path`
     )
@@ -55,9 +66,9 @@ export function noteFiles(path: string, known?: FileId[]) {
     if (fault !== undefined) throw new StoreRefused(fault)
   }
 
-  /** True if no other process can be using the database with another `-shm`, and so with other locks. */
+  /** True if no other process can be using the database with another `-shm`, and so with other locks. May throw. */
   function sharesLocks(): boolean {
-    const [, log, index] = paths as [string, string, string]
+    const [, log, index] = findNames()
     return findFaultIn(index, 2) === undefined || !(existsSync(log) || existsSync(index))
   }
 

@@ -1,6 +1,6 @@
 // Opens SQLite files for reading, and checks that they are ours. Never creates files that the owner of the database
 // cannot use.
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
@@ -14,6 +14,7 @@ const headerBytes = 100
  * killed process left is synced before it is used. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
+  refuseStrayLog(path)
   const { size, uid } = statSync(path)
   // SQLite treats a file shorter than its header as empty.
   if (size < headerBytes) throw notOurs(path, size === 0)
@@ -42,6 +43,16 @@ function refuseStranger(path: string, owner: number): void {
   if (user === owner || user === 0) return
   if (!['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending)))
     throw new StoreRefused(`${path} belongs to another user; run this command as that user`)
+}
+
+/** Throws StoreRefused if a log is next to a link, where SQLite does not look for it: the database was moved. */
+export function refuseStrayLog(path: string): void {
+  const log = `${path}-wal`
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
+  if (statSync(log, { throwIfNoEntry: false })?.size)
+    throw new StoreRefused(
+      `${log} would be ignored, because ${path} is a link: stop the service, and move the log to ${resolveLinks(path)}-wal`,
+    )
 }
 
 export function refusal(path: string, error: Error): StoreRefused {
