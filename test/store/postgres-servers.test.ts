@@ -177,3 +177,47 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
   }
   t.strictSame(await listNames(store), listed, 'each plant is in the log once')
 })
+
+tap.test('does not return to a primary that was deposed and came back', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const store = await open(t, cluster.url())
+  await add(store, 'a')
+  await cluster.caughtUp()
+  const deposed = cluster.primary
+  await deposed.stop()
+  await cluster.failOver()
+  t.strictSame(await eventually(() => add(store, 'b')), ['added'])
+  await deposed.start()
+  for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, cluster.url())), ['a', 'b'])
+  await cluster.primary.stop()
+  await t.rejects(Promise.resolve(store.log.head()), {
+    ...unread,
+    message: /was deposed: it is on timeline 00000001/,
+  })
+  await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
+  await cluster.primary.start()
+  t.strictSame(await eventually(() => listNames(store)), ['a', 'b'])
+  t.strictSame(await deposed.query('SELECT max(position)::int AS last FROM plants'), [{ last: 1 }])
+})
+
+tap.test('creates a store only if no server has one, and all answer', { timeout: 120_000 }, async (t) => {
+  const [one, other] = await Promise.all(
+    [1, 2].map(() => startCluster(t, { standbys: 0, synchronous: false })),
+  )
+  if (!one || !other) return
+  await add(await open(t, one.url()), 'a')
+  const { relay, port } = await startRelay(t, one.url())
+  const url = `postgres://postgres@127.0.0.1:${other.ports},127.0.0.1:${port}/postgres`
+  relay.freeze()
+  await t.rejects(open(t, url), { message: /no server was ready within/ })
+  relay.thaw()
+  for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, url)), ['a'])
+  t.match(await other.primary.query("SELECT to_regclass('plants') AS plants"), [{ plants: null }])
+  await one.primary.stop()
+  const reason =
+    /a store is created only if no server has one, and all answer: .* does not contain a plant store; /
+  await t.rejects(open(t, url), { message: reason })
+  await one.primary.start()
+  await one.primary.query('DROP TABLE meta, plants, tokens, head')
+  t.strictSame(await listNames(await open(t, url)), [], 'all answer, and none has one')
+})

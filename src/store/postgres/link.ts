@@ -45,8 +45,8 @@ export function makeLink(servers: Servers, role: Role) {
       return await withTimeout(work(session), timeoutMs, makeError)
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      // Other work on the session may have failed before.
-      if (session === current) {
+      // Other work on the session may have failed before. Our own errors are no failure of the session.
+      if (session === current && !(error instanceof StoreUnavailable)) {
         renew()
         servers.reportFailure(failure, role)
       }

@@ -93,7 +93,8 @@ const postgresDialect: Dialect = {
     FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
     WHERE column1 NOT IN (
       SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
-      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
+      UNION ALL SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+        WHERE indrelid = 'plants'::regclass AND indisvalid)
     UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
       FROM head HAVING count(*) <> 1`,
   elements: 'json_array_elements',

@@ -12,6 +12,11 @@ const look = {
       (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
     FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`,
 }
+/**
+ * A look believes the last barrier for this long. A frozen primary, or one that is cut off, counts its standbys as
+ * streaming long after they have left it for another primary.
+ */
+const leaseMs = 1000
 type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
 
 /**
@@ -23,6 +28,7 @@ export function makeLook({ mode, logger, lost }: OpenOptions) {
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = last
     const seen = before.position
+    if (mode !== 'read' && performance.now() - session.provenMs > leaseMs) await session.passBarrier(false)
     const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen]}}`] })
     const { position, mark, is_backed, marks } = rows[0] as Row
     // A command that only reads may use a standby, which has no standbys of its own.

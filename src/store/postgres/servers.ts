@@ -19,6 +19,8 @@ const words = {
   recovered: 'the database is connected again',
 }
 
+/** Time that a server has to answer after another one did. */
+const settleMs = 200
 /** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2
 
@@ -65,17 +67,14 @@ export class Servers {
     return this.#scout
   }
 
-  /** Connects to all servers at once and keeps the first acceptable one, so that a frozen server delays nothing. */
   async #connect(role: Role): Promise<Session> {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
-    const sessions = this.#urls.map((url) => new Session(url, this.#closing.signal))
-    const names = sessions.map(({ server }) => server)
-    const makeError = () => new Error(`${names}: no server was ready within ${attemptMs} ms`)
-    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
-    const admitted = sessions.map((session) => this.#admit(session, timeoutMs))
+    const sessions: Session[] = []
+    const names = () => sessions.map(({ server }) => server).slice(0, this.#urls.length)
+    const makeError = () => new Error(`${names()}: no server was ready within ${attemptMs} ms`)
     try {
-      const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
+      const winner = await withTimeout(this.#find(role, sessions), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
       this.#pauseMs = 0
@@ -92,15 +91,36 @@ export class Servers {
     }
   }
 
+  /**
+   * Connects to all servers at once, and picks one. A store is made only if no server has one: if one of several does
+   * not answer, it may be the one that has it. Adds the sessions to `sessions`.
+   */
+  async #find(role: Role, sessions: Session[]): Promise<Session> {
+    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
+    const admitAll = (create: boolean) => {
+      const opened = this.#urls.map((url) => new Session(url, this.#closing.signal))
+      sessions.push(...opened)
+      return pickLatest(opened.map((session) => this.#admit(session, timeoutMs, create)))
+    }
+    return admitAll(this.#urls.length === 1).catch((error) => {
+      const isMissing = ({ cause }: Error) => cause instanceof StoreRefused && cause.isMissing
+      const failures: Error[] = error instanceof AggregateError ? error.errors : []
+      if (!this.#options.create || !failures.some(isMissing)) throw error
+      if (failures.every((one, n) => isMissing(one) || sessions[n]?.isStandby)) return admitAll(true)
+      const reasons = failures.map(({ message }) => message).join('; ')
+      throw new Error(`a store is created only if no server has one, and all answer: ${reasons}`)
+    })
+  }
+
   /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
-  async #admit(session: Session, timeoutMs: number): Promise<Session> {
+  async #admit(session: Session, timeoutMs: number, mayCreate: boolean): Promise<Session> {
     try {
       // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
       const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
       await session.open(access, timeoutMs)
       // A server that was restored from a backup may have another store, or none.
-      const isFirst = this.storeId === undefined
-      const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
+      const create = this.#options.create === true && mayCreate && this.storeId === undefined
+      const id = await prepareStore(session, { ...this.#options, create })
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
       if (this.isReading) return session
@@ -114,6 +134,10 @@ export class Servers {
   /** `before`: the origin that was followed when the attempt began. */
   #follow({ origin, server }: Session, before: string | undefined): void {
     if (origin === this.#followed) return
+    const [timeline = '', system] = origin.split('/')
+    const [latest = '', same] = this.#followed?.split('/') ?? []
+    if (system === same && timeline < latest)
+      throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed)
       throw new Error(`switched from ${server} to another server in the meantime`)
@@ -138,4 +162,13 @@ export class Servers {
     this.#closing.abort()
     this.#followed = undefined
   }
+}
+
+/** Resolves to the session with the latest timeline: a deposed primary that came back has an earlier one. */
+async function pickLatest(admitted: Promise<Session>[]): Promise<Session> {
+  const ready: Session[] = []
+  const all = admitted.map((one) => one.then((session) => ready.push(session)))
+  await Promise.any(all)
+  await Promise.race([Promise.allSettled(all), sleep(settleMs)])
+  return ready.reduce((best, one) => (one.origin > best.origin ? one : best))
 }

@@ -30,6 +30,9 @@ export class Session {
   readonly #client: pg.Client
   /** Identifies the timeline, the database, and the last start of the server. */
   origin = ''
+  isStandby = false
+  /** When the last barrier began, as `performance.now()`. */
+  provenMs = -Infinity
   #warning: string | undefined
   #firstError: unknown
 
@@ -41,6 +44,7 @@ export class Session {
       application_name: 'plant-store',
       pipeline: true,
       keepAlive: true,
+      keepAliveInitialDelayMillis: vanishedMs,
     })
     addAbortSignal(closing, this.#client.connection.stream)
     guardParser(this.#client)
@@ -68,7 +72,8 @@ export class Session {
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     this.origin = `${timeline}/${place}`
-    if (access !== 'any' && timeline === null) throw new Error('it is a standby and does not accept writes')
+    this.isStandby = timeline === null
+    if (access !== 'any' && this.isStandby) throw new Error('it is a standby and does not accept writes')
     if (access === 'write') refuseAlone(is_backed)
     else await this.query('SET default_transaction_read_only = on')
     if (access === 'write' && read_only === 'on')
@@ -107,7 +112,9 @@ export class Session {
    */
   async passBarrier(endOthers: boolean): Promise<void> {
     if (endOthers) await this.query(endBarriers)
+    const startMs = performance.now()
     await this.commit([{ text: barrier }])
+    this.provenMs = startMs
   }
 
   destroy(): void {
