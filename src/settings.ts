@@ -34,6 +34,7 @@ const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABAS
 const secretUrl: About = { mask: maskUrl, hasFile: true }
 const secretList: About = { mask: (text) => text.replaceAll(/[^,\s]+/g, '***'), hasFile: true }
 const half = { unset: '45 % of the file descriptor limit' }
+const discovered: About = { mask: maskUrl, unset: 'discovered' }
 const protocol = is.oneOf('http/protobuf')
 const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
 
@@ -54,9 +55,14 @@ export const settingsSchema = Type.Object({
   maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
   drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds between /readyz 503 and closing the port.'),
-  oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer whose JWTs are accepted. Must equal the iss claim.'),
+  oidcIssuer: optional(
+    'OIDC_ISSUER',
+    is.issuer,
+    'Issuer whose JWTs are accepted. Must equal the iss claim.',
+    { mask: maskUrl },
+  ),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
-  oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", { unset: 'discovered' }),
+  oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", discovered),
   oidcTokenType: set('OIDC_TOKEN_TYPE', is.oneOf('at+jwt', 'JWT'), 'at+jwt', 'Type (typ) of the JWTs.'),
   oidcScopeClaim: set('OIDC_SCOPE_CLAIM', is.list, 'scope,scp,permissions', 'Claims that hold the scopes.'),
   oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
@@ -177,7 +183,7 @@ function clean(text: string, name: string): string {
 function readSecret(path: string, name: string): string {
   let text = ''
   try {
-    text = readFileSync(is.refuseTilde(path), 'utf8')
+    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(is.refuseTilde(path)))
   } catch (error) {
     const { message } = error as Error
     throw new SettingError(`${name} ${error instanceof SettingError ? '' : 'cannot be read: '}${message}`)

@@ -60,7 +60,7 @@ type CopyOptions = NewFileOptions & { progress: Progress }
 /** Copies a snapshot of the store in the file `from` to the path `to`; see `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {
   if (!statSync(from, { throwIfNoEntry: false })?.isFile())
-    throw new CommandError(`there is no file ${resolve(from)}`)
+    throw new CommandError(`there is no regular file ${resolve(from)}`)
   return writeStore(to, { ...options, source: from }, (path) => copyDatabase(from, path, options))
 }
 

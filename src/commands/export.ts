@@ -126,7 +126,7 @@ function addId(item: string, id: number): string {
 /** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
 function toRows(items: string, columns: string[]): string {
   // An unquoted U+FEFF could be taken for the beginning of another file.
-  const quote = (one: string) => (/[",\r\n\ufeff]/.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
+  const quote = (one: string) => (/^sep=|[",\r\n\ufeff]/i.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
   const toRow = (plant: Record<string, unknown>) =>
     `${columns.map((column) => quote(String(plant[column] ?? ''))).join(',')}\n`
   return JSON.parse(`[${items}]`).map(toRow).join('')

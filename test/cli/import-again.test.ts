@@ -214,8 +214,8 @@ const longPauses = `
   timers.setTimeout = async () => { while (!existsSync(String(process.env.GO))) await setTimeout(5) }
   syncBuiltinESMExports()`
 
-test('prints how to continue when it is interrupted, and the same command continues', async (t) => {
-  const url = await sqlite.createDatabase(t)
+/** Imports a new file until the first batch has been added. Resolves to its path, and the number of plants added. */
+async function interrupt(t: Test, url: string) {
   const store = await open(t, url)
   const path = writeInput(t, ndjson)
   const env = { ...preload(longPauses), DATABASE_URL: url }
@@ -225,8 +225,38 @@ test('prints how to continue when it is interrupted, and the same command contin
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
   const { position } = await store.log.head()
   t.ok(position > 0 && position < names.length, `${position} plants`)
+  return { path, position }
+}
+
+test('prints how to continue when it is interrupted, and the same command continues', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { path } = await interrupt(t, url)
   t.match(await start(t, ['import', path], url).ended, { code: 0, stderr: /plants? already imported\n/ })
   t.strictSame(named(await readPlants(url)), names)
+})
+
+test('a file that another path completes is known at both paths', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { path } = await interrupt(t, url)
+  const other = writeInput(t, ndjson)
+  t.match(await runCommand(['import', other], { DATABASE_URL: url }), { code: 0 })
+  t.strictSame(named(await readPlants(url)), names)
+  for (const changed of [other, path]) {
+    writeFileSync(changed, ndjson.replace('"name":"', '"name":"other '))
+    const refused = { code: 1, stderr: /no longer starts with what was imported on / }
+    t.match(await runCommand(['import', changed], { DATABASE_URL: url }), refused)
+  }
+})
+
+test('an interrupted import continues after another file with the same beginning was imported', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { path, position } = await interrupt(t, url)
+  const lines = ndjson.split('\n')
+  const other = writeInput(t, [...lines.slice(0, position + 1), line('other')].join('\n'))
+  t.match(await runCommand(['import', other], { DATABASE_URL: url }), { code: 0, stdout: /^2 added/ })
+  t.match(await runCommand(['import', path], { DATABASE_URL: url }), { code: 0 })
+  const [rest, repeated] = [names.slice(position), names[position] as string]
+  t.strictSame(named(await readPlants(url)), [...names.slice(0, position), repeated, 'other', ...rest])
 })
 
 test('adds what was checked, and reports an id that is taken meanwhile', async (t) => {

@@ -60,6 +60,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['{"name": "a", "tag": "\\u00e9\\ud83c\\udf34"}\r\n\r\n\n {"tag":"b","name":"c"} ', ['a/é🌴', 'c/b']],
   ['[{"name":"]},","tag":"\\"\\\\"},{"name":"[{","tag":"é"}]', [']},/"\\', '[{/é']],
   ['{"name":"a","tag":"","id":999}\n'.repeat(2), ['a//999']],
+  [`[{"name":"a",${' '.repeat(500_000)}"tag":""} ]`, ['a/']],
   [' [ ] \n', []],
   ['name,tag\n', []],
 ]
@@ -173,6 +174,8 @@ const faulty: [
   ['{"name":"a","tag":"","x~/y":1}\n', { 1: 'x~0~1y is not a known member' }],
   [`{"name":"${'é'.repeat(256)}","tag":""}\n`, { 1: /^name must have at most 255 char/ }],
   ['{}\n7\n[]\n', { 1: 'name is required; tag is required', 2: 'must be an object', 3: 'must be an object' }],
+  // No command, which a quotation mark would end.
+  [`{"a'b":[{"name":"c"}]}\n`, { 1: /^name is required/ }],
   ['[null]', { 1: 'must be an object' }, '[\nnull\n]\n'],
   ['[{"name":"b\n"}]', { 1: 'is not JSON' }, '[\n{"name":"b\n"}\n]\n'],
   ['[{} {},\n,\n7]', { 1: 'is not JSON', 2: 'is not JSON', 3: 'must be an object' }, '[\n{} {},\n,\n7\n]\n'],

@@ -20,8 +20,16 @@ type Target = { store: Store; earlier: Match | undefined; again: boolean }
 export async function* addPlants({ input, form, checked }: CheckedSource, { store, earlier, again }: Target) {
   // An interrupted import reuses its note, so that of two concurrent imports of one input only one succeeds.
   const own = earlier?.isWhole ? undefined : earlier
-  const { path, isAgain } = own ?? { path: input.path, isAgain: again }
-  const key = own?.key ?? nameNote(checked.notes, checked.firstHash)
+  const { path } = input
+  const isAgain = own?.isAgain ?? again
+  const newKey = nameNote(checked.notes, checked.firstHash)
+  const key = own?.key ?? newKey
+  // A note of the interrupted import stays, so that the file at its path can continue, too.
+  if (own && own.path !== path) {
+    const { key: _, value, ...kept } = own
+    const copy = JSON.stringify({ ...kept, isAgain: false })
+    await store.log.append([], { note: { key: newKey, before: '', value: copy } })
+  }
   const readPlant = makePlantReader(form)
   let [before, hash] = [own?.value ?? '', '']
   for await (const { records, hashTo } of readRecords(input, form)) {

@@ -141,7 +141,8 @@ function makeElementFinder(): Find {
       const isCut = isLast && before !== ']'
       return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
     }
-    const end = start + text.slice(start, next).replace(/[ \t\r\n]+$/, '').length
+    let end = next
+    while (end > start && /[ \t\r\n]/.test(text[end - 1] as string)) end--
     const isBlank = before === undefined || (before === '[' && end === start && text[next] === ']')
     before = text[next]
     return { start, end, next: next + 1, isBlank }

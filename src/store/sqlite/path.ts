@@ -28,5 +28,5 @@ export function findPathFault(url: string): string | undefined {
   } catch {
     return 'is not a valid file: URL; write % in the path as %25'
   }
-  return `does not name a file: ${url}; write the path right after file:, as in file:data/plants.db`
+  return 'does not name a file: write the path right after file:, as in file:data/plants.db'
 }
