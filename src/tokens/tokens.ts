@@ -41,9 +41,16 @@ export class Tokens {
     return (await this.#add(id, token, { name: 'first' })) ? token : undefined
   }
 
-  #add(id: string, token: string, options: NewToken): Promise<boolean> {
-    const createdAt = this.#now()
-    return this.#table.add({ ...defaults, ...options, id, hash: hashToken(token), createdAt })
+  async #add(id: string, token: string, options: NewToken): Promise<boolean> {
+    const hash = hashToken(token)
+    try {
+      return await this.#table.add({ ...defaults, ...options, id, hash, createdAt: this.#now() })
+    } catch (error) {
+      // The answer may have been lost, but nobody else knows this token.
+      const found = await this.find(id).catch(() => undefined)
+      if (found?.hash === hash) return true
+      throw error
+    }
   }
 
   /**

@@ -15,6 +15,8 @@ const { findEngine } = await import('../support/engines.ts')
 const { add, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { connect } = await import('../support/postgres.ts')
 const { startRelay } = await import('./relay.ts')
+const { hashToken } = await import('../../src/tokens/format.ts')
+const { Tokens } = await import('../../src/tokens/tokens.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
@@ -85,6 +87,14 @@ for (const fault of ['before', 'after'] as const) {
     await brokenAgain
   })
 }
+
+it('issues a token although the answer to its COMMIT is lost', async (t) => {
+  const { relay, store } = await start(t)
+  const broken = relay.breakAt(commit, 'after')
+  const token = await new Tokens(store.tokens).createFirst()
+  await broken
+  t.match(await store.tokens.all(), [{ name: 'first', hash: hashToken(String(token)) }])
+})
 
 it('adds plants once if the connection breaks while the store takes the lock', async (t) => {
   const { relay, store } = await start(t)
