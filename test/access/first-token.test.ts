@@ -99,8 +99,9 @@ test('a token that may have been stored keeps its file', async (t) => {
     await store.tokens.add(token)
     throw new StoreUnavailable('unknown', 'the answer to the COMMIT is lost')
   }
+  const find = () => Promise.reject(new StoreUnavailable('unread', 'the database is away'))
   const file = join(createDirectory(t), 'token')
-  const introduced = introduceTokens(new Tokens({ ...store.tokens, add }), { file, plantsUrl })
+  const introduced = introduceTokens(new Tokens({ ...store.tokens, add, find }), { file, plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
   t.match(await store.tokens.all(), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })
