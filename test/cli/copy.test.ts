@@ -144,23 +144,6 @@ for (const engine of engines)
     ])
   })
 
-test('on SIGTERM stops after a whole batch, and prints how to continue', async (t) => {
-  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
-  await fill(await open(t, from), plants)
-  const { child, ended, target } = await beginCopy(t, { from, to }, 50)
-  child.kill('SIGTERM')
-  t.strictSame(await ended, {
-    code: null,
-    signal: 'SIGTERM',
-    stdout: '',
-    stderr: 'plant-store: the copy was interrupted. Run it again to resume.\n',
-  })
-  const { position } = await target.log.head()
-  t.equal(position % 50, 0)
-  t.ok(position < plants)
-  t.match((await copy(from, to)).stdout, `copied ${count(plants - position, 'plant')} and 1 token`)
-})
-
 /** Targets that are not empty; `begun`: a copy of the source has been started there before. */
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [

@@ -84,22 +84,3 @@ test('verify and backup stop during a long query, and leave no file', async (t) 
     t.same(readdirSync(directory), [])
   }
 })
-
-test('a signal ends work at once; further signals change nothing', async (t) => {
-  const script = `
-    import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
-    await doLongWork({ advice: 'stopped' }, async (_, signal) => {
-      signal.addEventListener('abort', () => console.log('asked'))
-      console.log('ready')
-      for (;;) await new Promise((resolve) => setTimeout(resolve, 1000))
-    })`
-  const args = ['--input-type=module', '--eval', script]
-  const { child, ended, output } = spawnProgram(t, process.execPath, args)
-  child.stdout.on('data', () => {
-    // Twice at first, as from a terminal and from a parent that forwards it.
-    if (output().stdout === 'ready\n') child.kill('SIGINT')
-    child.kill('SIGINT')
-  })
-  const [stdout, stderr] = ['ready\nasked\n', 'plant-store: stopped\n']
-  t.strictSame(await ended, { code: null, signal: 'SIGINT', stdout, stderr })
-})

@@ -1,9 +1,7 @@
-// The packed client: installed in an empty project, compiled, run and bundled.
+// The packed client: installed in an empty project, compiled and run.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
-import { build } from 'esbuild'
 import tap, { type Test, test } from 'tap'
 import { findCodeBlocks } from '../site/markdown.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -12,8 +10,6 @@ import { request, startApp, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
-/** The size of the client in a bundle, minified and compressed. */
-const maxBundleBytes = 3 * 1024
 const maxInstallBytes = 72 * 1024
 
 /** The project in which the client is installed. */
@@ -145,24 +141,4 @@ test('the examples of the README run', async (t) => {
   }
   const names = ((await request(`${url}/plants`)).json() as { name: string }[]).map(({ name }) => name)
   t.same(names, ['Black alder', 'Alder', 'Grey alder'])
-})
-
-async function bundle(text: string): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: { contents: text, resolveDir: project },
-    bundle: true,
-    minify: true,
-    logLevel: 'error',
-    format: 'esm',
-    target: 'es2022',
-    write: false,
-  })
-  return (outputFiles[0] as { text: string }).text
-}
-
-test('the client is small, and is removed from a bundle that does not use it', async (t) => {
-  const bytes = gzipSync(await bundle(`export * from 'plant-store-client'`), { level: 9 }).length
-  t.comment(`${bytes} bytes`)
-  t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)
-  t.equal(await bundle(`import 'plant-store-client'`), '')
 })
