@@ -134,16 +134,16 @@ export class Servers {
   /** `before`: the origin that was followed when the attempt began. */
   #follow({ origin, server }: Session, before: string | undefined): void {
     if (origin === this.#followed) return
-    const [timeline = '', system] = origin.split('/')
-    const [latest = '', same] = this.#followed?.split('/') ?? []
-    if (system === same && timeline < latest)
-      throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed)
       throw new Error(`switched from ${server} to another server in the meantime`)
     // A standby may lack what was read so far.
     if (this.#followed && this.isReading)
       throw new StoreRefused(`${server} is not the server that this command was reading from`)
+    const [timeline = '', system] = origin.split('/')
+    const [latest = '', same] = this.#followed?.split('/') ?? []
+    if (system === same && timeline < latest)
+      throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = origin
   }

@@ -28,7 +28,7 @@ export class Session {
   readonly server: string
   readonly #options: pg.ClientConfig
   readonly #client: pg.Client
-  /** Identifies the timeline, the database, and the last start of the server. */
+  /** Identifies the timeline (empty for a standby), the database, and the last start of the server. */
   origin = ''
   isStandby = false
   /** When the last barrier began, as `performance.now()`. */
@@ -71,7 +71,7 @@ export class Session {
     await refuseSharedSessions(this.#client, this.#options)
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
-    this.origin = `${timeline}/${place}`
+    this.origin = `${timeline ?? ''}/${place}`
     this.isStandby = timeline === null
     if (access !== 'any' && this.isStandby) throw new Error('it is a standby and does not accept writes')
     if (access === 'write') refuseAlone(is_backed)
