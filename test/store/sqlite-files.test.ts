@@ -216,7 +216,8 @@ test('is not opened by a link while a log with plants is next to the link', asyn
   copyFileSync(`${path}-wal`, `${link}-wal`)
   symlinkSync(file, link)
   await t.rejects(openFile(t, link), {
-    message: `${link}-wal would be ignored, because ${link} is a link: stop the service, and move the log to ${file}-wal`,
+    message:
+      /plants\.db-wal would be ignored, because \S+plants\.db is a link: if the database was moved without/,
   })
   renameSync(`${link}-wal`, `${file}-wal`)
   const { store } = await openFile(t, link)

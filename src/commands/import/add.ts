@@ -28,7 +28,7 @@ export async function* addPlants({ input, form, checked }: CheckedSource, { stor
   if (own && own.path !== path) {
     const { key: _, value, ...kept } = own
     const copy = JSON.stringify({ ...kept, isAgain: false })
-    await store.log.append([], { note: { key: newKey, before: '', value: copy } })
+    await append(store, [], { key: newKey, before: '', value: copy })
   }
   const readPlant = makePlantReader(form)
   let [before, hash] = [own?.value ?? '', '']

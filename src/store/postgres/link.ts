@@ -45,8 +45,9 @@ export function makeLink(servers: Servers, role: Role) {
       return await withTimeout(work(session), timeoutMs, makeError)
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      // Other work on the session may have failed before. Our own errors are no failure of the session.
-      if (session === current && !(error instanceof StoreUnavailable)) {
+      const isUnread = error instanceof StoreUnavailable && error.outcome === 'unread'
+      // Other work on the session may have failed before. A page that is missing is no failure of the session.
+      if (session === current && !isUnread) {
         renew()
         servers.reportFailure(failure, role)
       }

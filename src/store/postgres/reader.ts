@@ -28,7 +28,7 @@ export function makeLook({ mode, logger, lost }: OpenOptions) {
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = last
     const seen = before.position
-    if (mode !== 'read' && performance.now() - session.provenMs > leaseMs) await session.passBarrier(false)
+    if (mode !== 'read') await session.prove(leaseMs)
     const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen]}}`] })
     const { position, mark, is_backed, marks } = rows[0] as Row
     // A command that only reads may use a standby, which has no standbys of its own.

@@ -7,7 +7,7 @@ import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
 import { Session } from './session.ts'
-import { prepareStore } from './tables.ts'
+import { findStore, prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
 /** The purpose of a connection; each has one. */
@@ -19,8 +19,10 @@ const words = {
   recovered: 'the database is connected again',
 }
 
-/** Time that a server has to answer after another one did. */
-const settleMs = 200
+const isMissing = ({ cause }: Partial<Error> = {}) => cause instanceof StoreRefused && cause.isMissing
+
+/** Time that the other servers have to answer after one did. */
+const settleMs = 500
 /** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2
 
@@ -91,44 +93,66 @@ export class Servers {
     }
   }
 
-  /**
-   * Connects to all servers at once, and picks one. A store is made only if no server has one: if one of several does
-   * not answer, it may be the one that has it. Adds the sessions to `sessions`.
-   */
+  /** Finds a session, and adds all that it opens to `sessions`. A store is made only if no server can have one. */
   async #find(role: Role, sessions: Session[]): Promise<Session> {
-    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
-    const admitAll = (create: boolean) => {
-      const opened = this.#urls.map((url) => new Session(url, this.#closing.signal))
-      sessions.push(...opened)
-      return pickLatest(opened.map((session) => this.#admit(session, timeoutMs, create)))
-    }
-    return admitAll(this.#urls.length === 1).catch((error) => {
-      const isMissing = ({ cause }: Error) => cause instanceof StoreRefused && cause.isMissing
+    try {
+      return await this.#openAll(role, sessions, this.#urls.length === 1)
+    } catch (error) {
       const failures: Error[] = error instanceof AggregateError ? error.errors : []
-      if (!this.#options.create || !failures.some(isMissing)) throw error
-      if (failures.every((one, n) => isMissing(one) || sessions[n]?.isStandby)) return admitAll(true)
+      const empty = sessions.filter((_, n) => isMissing(failures[n]))
+      if (!this.#options.create || empty.length === 0) throw error
+      const standbys = sessions.filter(({ isStandby }) => isStandby)
+      const found = await Promise.all(standbys.map(findStore))
+      // Two hosts may lead to the same server.
+      const isOneServer = new Set(empty.map(({ origin }) => origin)).size === 1
+      const haveAnswered = empty.length + standbys.length === sessions.length
+      if (isOneServer && haveAnswered && found.every((id) => id === undefined))
+        return this.#openAll(role, sessions, true)
       const reasons = failures.map(({ message }) => message).join('; ')
-      throw new Error(`a store is created only if no server has one, and all answer: ${reasons}`)
-    })
+      throw new Error(`a store is created only if all servers but one are standbys without one: ${reasons}`)
+    }
+  }
+
+  /** Opens a session with each server at once. Resolves to the first that can be trusted. */
+  #openAll(role: Role, sessions: Session[], mayCreate: boolean): Promise<Session> {
+    // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
+    const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
+    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
+    const all = this.#urls.map((url) => new Session(url, this.#closing.signal))
+    sessions.push(...all)
+    const opening = all.map((session) => session.open(access, timeoutMs))
+    const settled = Promise.allSettled(opening)
+    const admit = async (session: Session, n: number) => {
+      try {
+        await opening[n]
+        await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
+        this.#refuseDeposed(session, all)
+        return await this.#admit(session, mayCreate)
+      } catch (error) {
+        throw failureOf(session.server, error as Error)
+      }
+    }
+    return Promise.any(all.map(admit))
+  }
+
+  /** Throws if a server of the same cluster is, or was, on a later timeline. A restart accepts the only server. */
+  #refuseDeposed({ origin, server }: Session, all: Session[]): void {
+    const [timeline = '', system] = origin.split('/')
+    const others = this.#urls.length === 1 ? [] : [this.#followed ?? '', ...all.map((one) => one.origin)]
+    for (const [latest = '', same] of others.map((one) => one.split('/')))
+      if (same === system && latest > timeline && timeline !== '')
+        throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
   }
 
   /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
-  async #admit(session: Session, timeoutMs: number, mayCreate: boolean): Promise<Session> {
-    try {
-      // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
-      const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
-      await session.open(access, timeoutMs)
-      // A server that was restored from a backup may have another store, or none.
-      const create = this.#options.create === true && mayCreate && this.storeId === undefined
-      const id = await prepareStore(session, { ...this.#options, create })
-      this.storeId ??= id
-      if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
-      if (this.isReading) return session
-      await session.passBarrier(this.#pauseMs > 0)
-      return session
-    } catch (error) {
-      throw failureOf(session.server, error as Error)
-    }
+  async #admit(session: Session, mayCreate: boolean): Promise<Session> {
+    // A server that was restored from a backup may have another store, or none.
+    const create = this.#options.create === true && mayCreate && this.storeId === undefined
+    const id = await prepareStore(session, { ...this.#options, create })
+    this.storeId ??= id
+    if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
+    if (!this.isReading) await session.passBarrier(this.#pauseMs > 0)
+    return session
   }
 
   /** `before`: the origin that was followed when the attempt began. */
@@ -140,10 +164,6 @@ export class Servers {
     // A standby may lack what was read so far.
     if (this.#followed && this.isReading)
       throw new StoreRefused(`${server} is not the server that this command was reading from`)
-    const [timeline = '', system] = origin.split('/')
-    const [latest = '', same] = this.#followed?.split('/') ?? []
-    if (system === same && timeline < latest)
-      throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = origin
   }
@@ -162,13 +182,4 @@ export class Servers {
     this.#closing.abort()
     this.#followed = undefined
   }
-}
-
-/** Resolves to the session with the latest timeline: a deposed primary that came back has an earlier one. */
-async function pickLatest(admitted: Promise<Session>[]): Promise<Session> {
-  const ready: Session[] = []
-  const all = admitted.map((one) => one.then((session) => ready.push(session)))
-  await Promise.any(all)
-  await Promise.race([Promise.allSettled(all), sleep(settleMs)])
-  return ready.reduce((best, one) => (one.origin > best.origin ? one : best))
 }

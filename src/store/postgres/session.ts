@@ -31,8 +31,9 @@ export class Session {
   /** Identifies the timeline (empty for a standby), the database, and the last start of the server. */
   origin = ''
   isStandby = false
-  /** When the last barrier began, as `performance.now()`. */
-  provenMs = -Infinity
+  /** When the last barrier began, as `performance.now()`, and the one that is in progress. */
+  #provenMs = -Infinity
+  #proving: Promise<void> | undefined
   #warning: string | undefined
   #firstError: unknown
 
@@ -114,7 +115,14 @@ export class Session {
     if (endOthers) await this.query(endBarriers)
     const startMs = performance.now()
     await this.commit([{ text: barrier }])
-    this.provenMs = startMs
+    this.#provenMs = startMs
+  }
+
+  /** Passes a barrier if none has begun in the last `leaseMs`. Callers share it. */
+  async prove(leaseMs: number): Promise<void> {
+    if (performance.now() - this.#provenMs <= leaseMs) return
+    this.#proving ??= this.passBarrier(false).finally(() => (this.#proving = undefined))
+    await this.#proving
   }
 
   destroy(): void {

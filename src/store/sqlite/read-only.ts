@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
-import { resolveLinks, syncFile } from './file-system.ts'
+import { isSameFile, resolveLinks, syncFile } from './file-system.ts'
 import { lockMs } from './locks.ts'
 
 const headerBytes = 100
@@ -47,12 +47,12 @@ function refuseStranger(path: string, owner: number): void {
 
 /** Throws StoreRefused if a log is next to a link, where SQLite does not look for it: the database was moved. */
 export function refuseStrayLog(path: string): void {
-  const log = `${path}-wal`
-  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
-  if (statSync(log, { throwIfNoEntry: false })?.size)
-    throw new StoreRefused(
-      `${log} would be ignored, because ${path} is a link: stop the service, and move the log to ${resolveLinks(path)}-wal`,
-    )
+  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
+  if (!log?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
+  if (isSameFile(log, statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false }))) return
+  throw new StoreRefused(
+    `${path}-wal would be ignored, because ${path} is a link: if the database was moved without its log, put it back, and move it again after a service on it has stopped; otherwise move the log away`,
+  )
 }
 
 export function refusal(path: string, error: Error): StoreRefused {
