@@ -26,7 +26,7 @@ const commands: Record<string, [description: string, load: () => Promise<Command
   restore: ['Restore a backup of a SQLite database.', () => import('../commands/restore.ts')],
   verify: ['Check a whole database, and change nothing.', () => import('../commands/verify.ts')],
   copy: ['Copy all plants and tokens to another database, and compare.', () => import('../commands/copy.ts')],
-  status: ['Show the contents of a store, and its services.', () => import('../commands/status.ts')],
+  status: ['Show the contents of a store, and its servers.', () => import('../commands/status.ts')],
   openapi: ['Print the OpenAPI document.', () => import('../commands/openapi.ts')],
 }
 

@@ -28,8 +28,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
     if (file !== '-') return copyVerified(file, path, { progress, signal })
-    const write = (to: string) => pipeline(process.stdin, createWriteStream(to), { signal })
-    return writeStore(path, { progress, signal }, write)
+    return writeStore(path, { progress, signal }, (to) => pipeline(process.stdin, createWriteStream(to)))
   })
   const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
   await printResult({ file: path, ...report }, text, options.json)

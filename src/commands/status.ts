@@ -20,8 +20,7 @@ export function define(command: Command): void {
 async function runStatus(options: DatabaseOptions): Promise<void> {
   const url = findDatabase(options)
   const { name: engine } = engineOf(url)
-  const read = (store: Store) => readStatus(engine, store)
-  const status = await withStore(url, { mode: 'read', logger: silent }, read)
+  const status = await withStore(url, { mode: 'read', logger: silent }, (store) => readStatus(engine, store))
   await printResult(status, formatStatus(status), options.json)
 }
 

@@ -31,8 +31,7 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
   const url = findDatabase(database)
   // It only reads, so a signal may simply end the process.
   const progress = startProgress(quiet)
-  const check = (store: Store) => checkStore(store, progress)
-  const checking = withStore(url, { mode: 'read', logger: silent }, check)
+  const checking = withStore(url, { mode: 'read', logger: silent }, (store) => checkStore(store, progress))
   const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
   const faultCount = all.length + unread.length

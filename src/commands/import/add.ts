@@ -26,8 +26,7 @@ export async function* addPlants({ input, form, checked }: CheckedSource, { stor
   const key = own?.key ?? newKey
   // A note of the interrupted import stays, so that the file at its path can continue, too.
   if (own && own.path !== path) {
-    const { key: _, value, ...kept } = own
-    const copy = JSON.stringify({ ...kept, isAgain: false })
+    const copy = JSON.stringify({ ...JSON.parse(own.value), isAgain: false })
     await append(store, [], { key: newKey, before: '', value: copy })
   }
   const readPlant = makePlantReader(form)

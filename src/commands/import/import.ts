@@ -111,9 +111,7 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (flags.json) reasons.push({ line, reason })
     if (invalid.length <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
   }
-  const onRecords = (records: number) => {
-    progress.show(records, undefined, 'record')
-  }
+  const onRecords = (records: number) => progress.show(records, undefined, 'record')
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
   const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
     if (error instanceof StoreRefused && error.isMissing) return check()

@@ -11,9 +11,8 @@ export function parseExpiry(text: string): number {
   const day = new Date(text)
   // Other forms, and days that do not exist, such as 2030-02-30, are formatted differently.
   const isDay = /^\d{4}-/.test(text) && day.toJSON() === `${text}T00:00:00.000Z`
-  const isKnown = duration !== undefined || isDay
   const time = duration === undefined ? day.getTime() + daySeconds * 1000 : Date.now() + duration
-  if (isKnown && time > Date.now()) return time
+  if ((isDay || duration !== undefined) && time > Date.now()) return time
   throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
 }
 
