@@ -82,6 +82,12 @@ test('refuses tokens with 503 whatever a failing issuer does, and logs the reaso
   await Promise.all(failures.map(fail))
 })
 
+test('reports a port without a listener in words', async (t) => {
+  const { lines, logger } = collectLines()
+  await keysOf({ OIDC_ISSUER: 'http://127.0.0.1:1', OIDC_AUDIENCE: audience }, { logger }).load()
+  t.match(lines, [{ reason: /^connect ECONNREFUSED 127\.0\.0\.1:1$/ }])
+})
+
 test('describes a failure in words, whatever value was thrown', async (t) => {
   const aborted = new DOMException('Request was cancelled.')
   t.type(aborted.code, 'number')

@@ -274,12 +274,7 @@ test('a command names an invalid setting as the user wrote it, with exit code 1'
     [[], { DATABASE_URL_FILE: 'folder' }, '', /^DATABASE_URL_FILE cannot be read: EISDIR[^\n]*$/],
     [[], { ACCESS_TOKENS_FILE: 'latin1' }, '', /^ACCESS_TOKENS_FILE cannot be read: [^\n]+ utf-8$/],
     [[], { OIDC_ISSUER: 'https://a:secret@b' }, '', /^OIDC_ISSUER must be [^\n]+ without a query$/],
-    [
-      [],
-      { DATABASE_URL: 'file://a:secret@b/c' },
-      '',
-      /^DATABASE_URL does not name a file: [^\n]+ file:data\/plants\.db$/,
-    ],
+    [[], { DATABASE_URL: 'file://a:secret@b/c' }, '', /^DATABASE_URL does not name a file: write [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'empty' }, '', /^ACCESS_TOKENS_FILE empty is empty$/],
     [[], { DATABASE_URL_FILE: 'url' }, '', /^DATABASE_URL_FILE must start with file:[^\n]+$/],
     [[], both, '', /^DATABASE_URL and DATABASE_URL_FILE are both set; set only one$/],

@@ -1,6 +1,6 @@
 // The client in a real browser, on a page of another origin than the service.
 import { createServer } from 'node:http'
-import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { type Test, test } from 'tap'
 import { launchBrowser } from '../site/browser.ts'
@@ -9,17 +9,18 @@ import { openFailing } from '../support/stores.ts'
 import { listen } from '../support/wire.ts'
 import { alder } from './client.ts'
 
+const index = '../../client/src/index.ts'
+
+/** Bundles a program for browsers. */
+async function bundle(contents: string): Promise<string> {
+  const stdin = { contents, resolveDir: import.meta.dirname }
+  const settings = { bundle: true, minify: true, format: 'esm', write: false, logLevel: 'error' } as const
+  return String((await build({ stdin, ...settings })).outputFiles[0]?.text)
+}
+
 /** Starts a site with a page that only loads the client. */
 async function startSite(t: Test): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('../../client/src/index.ts', import.meta.url))],
-    bundle: true,
-    minify: true,
-    format: 'iife',
-    globalName: 'client',
-    write: false,
-  })
-  const script = outputFiles[0]?.text
+  const script = await bundle(`import * as client from '${index}'; globalThis.client = client`)
   const site = createServer(({ url }, response) => {
     if (url === '/client.js') response.setHeader('content-type', 'text/javascript').end(script)
     else response.setHeader('content-type', 'text/html').end('<script src="client.js"></script>')
@@ -64,4 +65,10 @@ test('adds, lists, pages and retries on a page of another origin', async (t) => 
   t.same(faults, [], 'the first addition was repeated')
   faults.push('unread')
   t.same(await evaluate(retryAfter), [503, '1'], 'a page may read Retry-After')
+})
+
+test('has at most 3 KB in a bundle, and nothing if it is not used', async (t) => {
+  const bytes = gzipSync(await bundle(`export * from '${index}'`), { level: 9 }).length
+  t.ok(bytes > 0 && bytes <= 3 * 1024, `${bytes} bytes`)
+  t.equal(await bundle(`import '${index}'`), '')
 })

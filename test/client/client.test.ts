@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import { test } from 'tap'
-import { PlantStore, PlantStoreUnreachable } from '../../client/src/index.ts'
+import { makeId, PlantStore, PlantStoreUnreachable } from '../../client/src/index.ts'
 import { startApp, token } from '../support/service.ts'
 import { alder, ids, refusal, rejection, setUp, soon, startFailing } from './client.ts'
 
@@ -18,6 +18,12 @@ test('sends an id of the caller, and rejects if it is already taken', async (t) 
   t.equal(error.mayBeAdded, false, 'no attempt added it')
   t.same(ids(front), [7, 7, 7, 7])
   t.same(await listed(), [alder])
+})
+
+test('ids are random, and safe integers of up to 53 bits', async (t) => {
+  const made = Array.from({ length: 1000 }, makeId)
+  t.equal(new Set(made).size, 1000)
+  t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0) && made.some((id) => id > 2 ** 52))
 })
 
 test('an unreachable service is an error with its cause', async (t) => {

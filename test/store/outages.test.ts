@@ -63,3 +63,13 @@ test('logs an outage when it begins and when it ends', async (t) => {
     ['back', 2, 6, undefined],
   ])
 })
+
+test('logs continuous failures every ten seconds', async (t) => {
+  const { logger, lines } = collectLines()
+  let nowMs = 0
+  const outage = makeOutage(logger, { failed: 'gone' }, () => nowMs)
+  for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
+  const later = { msg: 'gone', failures: 100, reason: 'no' }
+  t.match(lines, [{ msg: 'gone', failures: 1, err: { message: 'no' } }, later, later])
+  t.equal(lines.length, 3)
+})

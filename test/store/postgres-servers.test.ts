@@ -190,10 +190,8 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
   await deposed.start()
   for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, cluster.url())), ['a', 'b'])
   await cluster.primary.stop()
-  await t.rejects(Promise.resolve(store.log.head()), {
-    ...unread,
-    message: /was deposed: it is on timeline 00000001/,
-  })
+  const message = /was deposed: it is on timeline 00000001/
+  await t.rejects(Promise.resolve(store.log.head()), { ...unread, message })
   await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
   await cluster.primary.start()
   t.strictSame(await eventually(() => listNames(store)), ['a', 'b'])
@@ -201,10 +199,8 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
 })
 
 tap.test('creates a store only if no server can have one', { timeout: 120_000 }, async (t) => {
-  const [one, other] = await Promise.all(
-    [1, 2].map(() => startCluster(t, { standbys: 0, synchronous: false })),
-  )
-  if (!one || !other) return
+  const one = await startCluster(t, { standbys: 0, synchronous: false })
+  const other = await startCluster(t, { standbys: 0, synchronous: false })
   await add(await open(t, one.url()), 'a')
   const { relay, port } = await startRelay(t, one.url())
   const url = `postgres://postgres@127.0.0.1:${other.ports},127.0.0.1:${port}/postgres`
@@ -214,8 +210,7 @@ tap.test('creates a store only if no server can have one', { timeout: 120_000 },
   for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, url)), ['a'])
   t.match(await other.primary.query("SELECT to_regclass('plants') AS plants"), [{ plants: null }])
   await one.primary.stop()
-  const reason =
-    /a store is created only if all servers but one are standbys without one: .* does not contain a plant store; /
+  const reason = /a store is created only if all servers but one .* does not contain a plant store; /
   await t.rejects(open(t, url), { message: reason })
   await one.primary.start()
   await one.primary.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
