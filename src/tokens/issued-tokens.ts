@@ -45,7 +45,7 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   if (typeof key === 'string') return key
   const signed = await compactVerify(token, key).catch(() => undefined)
   if (signed === undefined) return 'signature'
-  const leftMs = (Number(claims.exp) + toleranceS) * 1000 - Date.now()
+  const leftMs = (claims.exp + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(verdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
 }

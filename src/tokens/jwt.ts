@@ -1,4 +1,6 @@
 // Checks the form and the claims of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
+import { type Static, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { isJwt } from './format.ts'
 import type { Issuer } from './issuer.ts'
@@ -19,25 +21,22 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-export type Claims = Record<string, unknown>
-export type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
+/** The claims that are read. Numbers are finite. Those of RFC 9068, section 2.2, are required. */
+const Claims = Type.Object({
+  iss: Type.String(),
+  sub: Type.String({ pattern: '^[\\x20-\\x7e]{1,255}$' }),
+  aud: Type.Union([Type.String(), Type.Array(Type.String())]),
+  exp: Type.Number(),
+  nbf: Type.Optional(Type.Number()),
+  iat: Type.Optional(Type.Number()),
+})
+type Claims = Static<typeof Claims> & Record<string, unknown>
+type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
 
 export const toleranceS = 30
 const maxKidLength = 256
 /** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
 const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
-const subjectForm = /^[\x20-\x7e]{1,255}$/
-/** Claims that every token needs (RFC 9068, section 2.2). */
-const required = ['iss', 'sub', 'aud', 'exp']
-/** Forms of claims. */
-const forms: Record<string, (value: unknown) => boolean> = {
-  iss: (value) => typeof value === 'string',
-  sub: (value) => typeof value === 'string' && subjectForm.test(value),
-  aud: (value) => [value].flat().every((one) => typeof one === 'string'),
-  exp: isTime,
-  nbf: isTime,
-  iat: isTime,
-}
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 
 /** Returns the unverified parts of a token, or why it is refused. */
@@ -51,7 +50,7 @@ export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason 
   if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
   if (!isType(typ, oidcTokenType)) return 'type'
-  return claims === undefined ? 'claims' : { header: header as Jwt['header'], claims }
+  return Value.Check(Claims, claims) ? { header: header as Jwt['header'], claims } : 'claims'
 }
 
 /** True for canonical base64url: any other spelling would be a second text for the same token. */
@@ -76,20 +75,12 @@ function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
 
 /** Returns why claims are refused; undefined when they are valid now. */
 export function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Reason | undefined {
-  const { iss, aud, exp, nbf, iat } = claims
-  if (required.some((name) => claims[name] === undefined)) return 'claims'
-  if (Object.entries(forms).some(([name, isValid]) => name in claims && !isValid(claims[name])))
-    return 'claims'
+  const { iss, aud, exp, nbf = 0, iat = 0 } = claims
   if (iss !== oidcIssuer) return 'issuer'
-  if (![aud].flat().some((one) => oidcAudience.includes(one as string))) return 'audience'
+  if (![aud].flat().some((one) => oidcAudience.includes(one))) return 'audience'
   if (foreign.some((name) => name in claims)) return 'kind'
   const nowS = Date.now() / 1000
-  const isEarly = [nbf, iat].some((time) => Number(time) > nowS + toleranceS)
-  return isEarly || Number(exp) + toleranceS <= nowS ? 'time' : undefined
-}
-
-function isTime(value: unknown): boolean {
-  return typeof value === 'number' && Number.isFinite(value)
+  return Math.max(nbf, iat) - toleranceS > nowS || exp + toleranceS <= nowS ? 'time' : undefined
 }
 
 /** Reads the known scopes among those of the claims, which have the prefix. */
