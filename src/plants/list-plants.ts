@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Meter } from '../metrics.ts'
+import { invalid } from '../problem-error.ts'
 import type { Head, PlantLog } from '../store/engine.ts'
 import { type Coding, negotiate } from './codings.ts'
 import { etagOf, isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
@@ -19,29 +20,26 @@ export type ListRequest = {
 /** `body`: absent with 304, and for HEAD. */
 export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Buffer | Readable }
 
-/** The cursor is from another store, or its plant was lost. */
-export const badCursor = Symbol('bad cursor')
-
 /** `path`: of the list as clients see it, for its `Link`. */
 export type ListOptions = { log: PlantLog; path: string; meter: Meter }
 
-/** Makes the function that lists plants. It rejects with StoreUnavailable: `unread`, `overloaded`. */
+/** Makes the function that lists plants. It rejects with ProblemError, or StoreUnavailable: `unread`, `overloaded`. */
 export function makeListPlants({ log, path, meter }: ListOptions) {
   const head = new SharedHead(log)
   const pages = new Pages(log, meter)
   /** Most requests ask for the same list as the previous request. Caching it saves 5 % of a request. */
   let latest: { look: Head; query: ListQuery; listed: Listed } | undefined
 
-  return async function listPlants(request: ListRequest): Promise<ListAnswer | typeof badCursor> {
+  return async function listPlants(request: ListRequest): Promise<ListAnswer> {
     const { query, isHead, ifNoneMatch, acceptEncoding } = request
     const { limit = Number.POSITIVE_INFINITY } = query
     const start = query.after === undefined ? beginning : readCursor(query.after)
-    if (start === undefined) return badCursor
+    if (start === undefined) throw badCursor()
     const { last: after, mark } = start
     const end = after + limit
 
     const look = await head.read(Number.isSafeInteger(end) ? [after, end] : [after])
-    if (look.markOf(after) !== mark) return badCursor
+    if (look.markOf(after) !== mark) throw badCursor()
     if (latest?.look !== look || !isSame(latest.query, query))
       latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }
     const { listed } = latest
@@ -68,6 +66,12 @@ type Headers = Record<string, string>
 type Listed = { range: Range; etag: string; headers: Headers; ofCodings: Partial<Record<Coding, Headers>> }
 
 const beginning = { last: 0, mark: '' }
+
+/** The cursor is from another store, or its plant was lost. */
+function badCursor() {
+  const detail = 'must come from the Link header of an earlier response of this store'
+  return invalid([{ code: 'format', detail, parameter: 'after' }])
+}
 
 function isSame(one: ListQuery, other: ListQuery): boolean {
   return one.limit === other.limit && one.after === other.after

@@ -4,10 +4,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
-import { badCursor, type ListOptions, makeListPlants } from '../plants/list-plants.ts'
+import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
 import { countStreamed } from '../plugins/access-log.ts'
 import { readIntegers } from '../plugins/json.ts'
-import { invalid } from '../problem-error.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -26,21 +25,12 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   const list = makeListPlants(options)
 
   app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
-    const answer = await list({
+    const { status, headers, body } = await list({
       query: request.query,
       isHead: request.method === 'HEAD',
       ifNoneMatch: request.headers['if-none-match'],
       acceptEncoding: request.headers['accept-encoding'],
     })
-    if (answer === badCursor)
-      throw invalid([
-        {
-          code: 'format',
-          detail: 'must come from the Link header of an earlier response of this store',
-          parameter: 'after',
-        },
-      ])
-    const { status, headers, body } = answer
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)
     // CORS may have set another Vary.

@@ -6,8 +6,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
 import { noMeter } from '../../src/metrics.ts'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
-import { badCursor, makeListPlants } from '../../src/plants/list-plants.ts'
+import { makeListPlants } from '../../src/plants/list-plants.ts'
 import { cursorOf } from '../../src/plants/names.ts'
+import { ProblemError } from '../../src/problem-error.ts'
 import type { Entry } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { seed } from '../support/full.ts'
@@ -37,8 +38,6 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
     const query = { ...cursor, ...(Number.isFinite(limit) && { limit }) }
     try {
       const answer = await listPlants({ query })
-      // The log was cut below the cursor.
-      if (answer === badCursor) return oracle.failed(new StoreUnavailable('unread', 'cut'), one)
       const name = String(answer.headers.etag)
       let text = ''
       if (answer.body instanceof Readable) for await (const part of answer.body) text += part
@@ -46,7 +45,9 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
       const [, from, to, mark = ''] = /^W\/"1\.(\d+)-(\d+)\.(.*)"$/.exec(name) ?? []
       oracle.listed(name, text, one, log.listOf(Number(from), Number(to), mark))
     } catch (error) {
-      oracle.failed(error, one)
+      // The log was cut below the cursor.
+      const isCut = error instanceof ProblemError
+      oracle.failed(isCut ? new StoreUnavailable('unread', 'cut') : error, one)
     }
   }
   return { add, list }
