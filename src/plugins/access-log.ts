@@ -25,17 +25,9 @@ export type AccessLogOptions = {
   count?: ((request: AnsweredRequest) => void) | undefined
 }
 
-declare module 'fastify' {
-  interface FastifyReply {
-    /** Bytes of a streamed body that were handed to the connection. */
-    sentBytes: number
-  }
-}
-
-type End = { status: number; durationMs: number; address: string }
+type End = { status: number; bytes: number; durationMs: number; address: string }
 
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
-  app.decorateReply('sentBytes', 0)
   /** Parts of lines that repeat. */
   const targets = new Map<string, string>()
   const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
@@ -45,18 +37,23 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     const startMs = performance.now()
     // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
+    let streamedBytes = 0
+    reply.raw.on('pipe', (body) => {
+      body.on('data', ({ length }) => {
+        streamedBytes += length
+      })
+    })
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
       const { writableFinished, statusCode } = reply.raw
       // 499: the client left first. An answer that failed midway has been given its status.
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
-      if (count) {
-        const { method, routeOptions } = request
-        count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
-      }
+      const { method, routeOptions } = request
+      count?.({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
       if (!write) return
-      length += chunk.write(format(request, reply, { status, durationMs, address }), length)
+      const bytes = Number(reply.getHeader('content-length') ?? streamedBytes)
+      length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })
     done()
@@ -68,18 +65,14 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     flush()
   })
 
-  function format(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { status, durationMs, address }: End,
-  ): string {
+  function format(request: FastifyRequest, { problem }: FastifyReply, end: End): string {
     const { grant } = request
-    const bytes = Number(reply.getHeader('content-length') ?? reply.sentBytes)
+    const { status, bytes, durationMs, address } = end
     return (
       `{"level":30,"time":${Date.now()},"requestId":"${request.id}"${describeTarget(request)},"status":${status}` +
       `,"bytes":${bytes},"durationMs":${Math.round(durationMs * 1000) / 1000}` +
       `,"remoteAddress":${JSON.stringify(address)}` +
-      `${grant ? `,"token":${JSON.stringify(grant.id)}` : ''}${reply.problem ? `,"problem":"${reply.problem}"` : ''}` +
+      `${grant ? `,"token":${JSON.stringify(grant.id)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
       `,"pid":${process.pid},"msg":"request"}\n`
     )
   }
@@ -101,15 +94,6 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     length = 0
   }
 })
-
-/** Counts the bytes of a body that is streamed. */
-export function countStreamed(reply: FastifyReply): void {
-  reply.raw.once('pipe', (body) => {
-    body.on('data', ({ length }) => {
-      reply.sentBytes += length
-    })
-  })
-}
 
 /** Removes the values from the query of a URL, which the router also begins at a `#`. */
 function withoutValues(url: string): string {

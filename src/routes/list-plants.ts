@@ -5,7 +5,6 @@ import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
-import { countStreamed } from '../plugins/access-log.ts'
 import { readIntegers } from '../plugins/json.ts'
 
 const schema = {
@@ -55,6 +54,5 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   // The client has not read anything for a while.
   raw.once('timeout', reset)
   server.slowAnswers.set(request.raw.socket, raw)
-  countStreamed(reply)
   return reply.send(list)
 }

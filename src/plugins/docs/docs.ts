@@ -8,7 +8,6 @@ import swaggerUi, {
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
-import { countStreamed } from '../access-log.ts'
 import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
@@ -32,7 +31,6 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
   }
   const serve = async (scope: FastifyInstance) => {
     scope.addHook('onSend', async (_request, reply) => {
-      countStreamed(reply)
       if (reply.problem === undefined) reply.headers(headers)
     })
     // Without these headers, files are not answered with 412 or 416.
