@@ -68,13 +68,15 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     })
     closers.push(() => app.close())
 
-    const address = await listen(app, settings)
+    const url = await listen(app, settings)
     isListening = true
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
-    await announceTokens(tokens, settings, address)
-    if (admin) console.log(`admin on ${origin(admin.address)}`)
-    console.log(`listening on ${origin({ ...address, address: settings.host })}`)
+    await announceTokens(tokens, settings, url)
+    if (admin) console.log(`admin on ${admin.origin}`)
+    const { host } = settings
+    const { port } = app.server.address() as AddressInfo
+    console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   } catch (error) {
     await close()
     // Write out the log first, so that the error comes last.
@@ -116,12 +118,13 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
   return { store, isNew }
 }
 
-async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<AddressInfo> {
+/** Resolves to a URL that can be opened, also if the host means all addresses. */
+async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<string> {
   app.server.maxConnections = maxConnections ?? deriveMaxConnections()
-  await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
+  const url = await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
     throw explainListen(error, { host, port })
   })
-  return app.server.address() as AddressInfo
+  return url.replace('[::]', '[::1]')
 }
 
 /** Less than half of the file descriptors that the process may open, as Linux lists them. */
@@ -134,19 +137,8 @@ function deriveMaxConnections(): number {
 }
 
 /** Makes and prints the first token of a store, unless clients have other tokens. */
-async function announceTokens(tokens: Tokens, settings: Settings, address: AddressInfo): Promise<void> {
+async function announceTokens(tokens: Tokens, settings: Settings, url: string): Promise<void> {
   const { accessTokens, oidcIssuer, basePath, firstTokenFile: file } = settings
   if (accessTokens.length > 0 || oidcIssuer !== undefined) return
-  const plantsUrl = `${origin(loopback(address))}${basePath}plants`
-  console.log(await introduceTokens(tokens, { file, plantsUrl }))
-}
-
-/** The address to show: a wildcard address is shown as the loopback one, which can be opened. */
-function loopback(address: AddressInfo): AddressInfo {
-  const all: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-  return { ...address, address: all[address.address] ?? address.address }
-}
-
-function origin({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string {
-  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
+  console.log(await introduceTokens(tokens, { file, plantsUrl: `${url}${basePath}plants` }))
 }

@@ -1,6 +1,5 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
 // open, which may take a while.
-import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyReply, LogController } from 'fastify'
 import type { Logger } from 'pino'
@@ -65,7 +64,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   return {
     meter,
     count,
-    address: app.server.address() as AddressInfo,
+    origin: app.listeningOrigin,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
       isWritable = within(readyMs, () => checkWritable(store))

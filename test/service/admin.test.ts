@@ -29,7 +29,7 @@ function makeStore(append: () => Promise<void>, head = async () => ({ position: 
 async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
   const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger: silent, droppedLines })
   t.teardown(admin.close)
-  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
+  return { ...admin, url: admin.origin }
 }
 
 test('the service is not ready while its store cannot be written or does not answer', async (t) => {
