@@ -14,8 +14,8 @@ import { scopes, type Tokens, touchMs } from './tokens.ts'
 const verdictMs = 2000
 /** The most verdicts that are cached, of each kind. */
 const maxVerdicts = 10_000
-/** The most tokens that are verified at once, not counting those that were valid before. */
-const maxUnknown = 500
+/** While this many tokens are verified at once, only those that were valid before are added to them. */
+const maxVerifying = 500
 
 /**
  * What a valid token allows. It may be used until `untilMs` of `performance.now()`, so that setting the wall clock cannot
@@ -53,10 +53,8 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
   /** Tokens that are being verified, so that concurrent requests with the same token share a verdict. */
   const verifying = new Map<string, Promise<Grant | undefined>>()
-  let unknown = 0
 
-  async function verifyAnew(token: string, digest: string, isKnown: boolean): Promise<Grant | undefined> {
-    unknown += Number(!isKnown)
+  async function verifyAnew(token: string, digest: string): Promise<Grant | undefined> {
     try {
       const id = readTokenId(token)
       const grant = await (id === undefined ? verifyIssued?.(token) : findStored(id, digest))
@@ -67,7 +65,6 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
       }
       return grant
     } finally {
-      unknown -= Number(!isKnown)
       verifying.delete(digest)
     }
   }
@@ -82,10 +79,9 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     const running = verifying.get(digest)
     if (running) return running
     if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined
-    const isKnown = grant !== undefined
-    if (!isKnown && unknown >= maxUnknown)
+    if (grant === undefined && verifying.size >= maxVerifying)
       throw new StoreUnavailable('overloaded', 'too many tokens are being verified')
-    const verdict = verifyAnew(token, digest, isKnown)
+    const verdict = verifyAnew(token, digest)
     verifying.set(digest, verdict)
     return verdict
   }
