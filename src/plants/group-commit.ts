@@ -100,12 +100,8 @@ export class GroupCommit {
     const soonMs = performance.now() + shortestAttemptMs
     return line.filter(({ isGone, deadlineMs, reject }) => {
       const hasLeft = isGone()
-      const reason = hasLeft
-        ? 'the client disconnected'
-        : deadlineMs < soonMs
-          ? 'too little time is left'
-          : undefined
-      if (reason === undefined) return true
+      if (!hasLeft && deadlineMs >= soonMs) return true
+      const reason = hasLeft ? 'the client disconnected' : 'too little time is left'
       // A client that left is not a store failure, and its access line reports it.
       reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))
       return false

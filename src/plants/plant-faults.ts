@@ -48,21 +48,12 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   return [...faults.values()].slice(0, maxFaults)
 }
 
+/** The place of an error: a JSON Pointer into a body (RFC 6901, section 3), or the name of a parameter. */
 function locate({ instancePath, params }: ErrorObject, part: Part): Pick<Fault, 'pointer' | 'parameter'> {
   const name: string | undefined = params.missingProperty ?? params.additionalProperty
-  if (name !== undefined) return placeOf(name, part)
-  return part === 'body' ? { pointer: instancePath } : { parameter: instancePath.slice(1) }
-}
-
-/** The place of a member or parameter: a JSON Pointer into a body (RFC 6901, section 3), or a name. */
-function placeOf(name: string, part: Part): Pick<Fault, 'pointer' | 'parameter'> {
-  if (part !== 'body') return { parameter: name }
+  if (part !== 'body') return { parameter: name ?? instancePath.slice(1) }
+  if (name === undefined) return { pointer: instancePath }
   return { pointer: `/${name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')}` }
-}
-
-function describeUnknown(name: string, part: Part): Fault {
-  const detail = `is not a known ${part === 'body' ? 'member' : 'parameter'}`
-  return { code: 'unknown', detail, ...placeOf(name, part) }
 }
 
 function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'> {
@@ -70,7 +61,8 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   const isBody = part === 'body'
   if (keyword === 'required' || (isBody && data === undefined))
     return { code: 'required', detail: 'is required' }
-  if (keyword === 'additionalProperties') return describeUnknown('', part)
+  if (keyword === 'additionalProperties')
+    return { code: 'unknown', detail: `is not a known ${isBody ? 'member' : 'parameter'}` }
   if (keyword === wellFormed) return { code: 'text', detail: 'must not contain lone surrogates' }
   if (keyword === 'pattern')
     return isBody
