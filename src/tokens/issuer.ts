@@ -16,12 +16,14 @@ export function discoveryUrl({ oidcIssuer }: Issuer): string {
   return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
+const wellKnown = '/.well-known/oauth-protected-resource'
+
 /** Makes the metadata of the protected resource, its path and its URL; undefined if no audience is an https URL. */
 export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
-  const resource = oidcAudience.find(isResource)
+  const resource = oidcAudience.find((audience) => URL.parse(audience)?.protocol === 'https:')
   if (resource === undefined) return undefined
   const { origin, pathname, search } = new URL(resource)
-  const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
+  const path = `${wellKnown}${pathname === '/' ? '' : pathname}`
   const metadata = {
     resource,
     authorization_servers: [oidcIssuer],
@@ -29,17 +31,6 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
     bearer_methods_supported: ['header'],
   }
   return { path, url: origin + path + search, metadata }
-}
-
-/** True for an https URL whose path the router can match: decoded, without wildcards and escaped separators. */
-function isResource(audience: string): boolean {
-  try {
-    const decoded = decodeURIComponent(audience)
-    if (decoded.includes('*') || decoded !== decodeURI(audience)) return false
-    return new URL(decoded).protocol === 'https:'
-  } catch {
-    return false
-  }
 }
 
 /** How readers of the docs page sign in (authorization code with PKCE, RFC 7636); undefined unless a client is set. */
@@ -55,14 +46,14 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
   }
 }
 
-type Resource = { path: string; metadata: object }
+type Resource = NonNullable<ReturnType<typeof describeResource>>
 
 /** Serves the metadata, without a token and outside the base path. */
-export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
-  // The router matches decoded paths, and treats a single colon as the start of a parameter.
-  const url = decodeURI(path).replaceAll(':', '::')
-  app.get(url, { schema: { hide: true } }, (_request, reply) =>
-    reply.header('cache-control', 'no-cache').send(metadata),
-  )
+export const serveResource: FastifyPluginCallback<Resource> = (app, { path, url, metadata }, done) => {
+  // The path is compared as it was sent: it may contain what is special to the router.
+  app.get(`${wellKnown}*`, (request, reply) => {
+    if (URL.parse(request.url, url)?.pathname !== path) return reply.callNotFound()
+    return reply.header('cache-control', 'no-cache').send(metadata)
+  })
   done()
 }

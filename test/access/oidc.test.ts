@@ -231,10 +231,13 @@ test('the metadata of the resource is served at the path of the audience', async
     ['HTTPS://plants.example/a:b/c%20d/', '/a:b/c%20d/'],
     ['plants,https://plants.example/x', '/x'],
     ['https://plants.example/x?tenant=1', '/x?tenant=1'],
+    ['https://plants.example/*/b', '/*/b'],
+    ['https://plants.example/a%2fb', '/a%2fb'],
   ] as const) {
     const { url } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: aud, BASE_PATH: '/v1' })
     const place = `/.well-known/oauth-protected-resource${path}`
     const metadata = await ask(`${url}${place}`, undefined)
+    t.equal((await ask(`${url}/.well-known/oauth-protected-resource/other`, undefined)).status, 404)
     t.equal(metadata.status, 200, aud)
     t.same(JSON.parse(metadata.text), {
       resource: aud.split(',').at(-1),
@@ -247,16 +250,9 @@ test('the metadata of the resource is served at the path of the audience', async
       `Bearer realm="plant-store", resource_metadata="https://plants.example${place}"`,
     )
   }
-  for (const OIDC_AUDIENCE of [
-    'plants',
-    'https://plants.example/100%',
-    'https://plants.example/%ff',
-    'https://a.example/*/b',
-  ]) {
-    const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE })
-    t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
-    t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
-  }
+  const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: 'plants' })
+  t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
+  t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
 })
 
 test('docs/secure.md has the same reasons as the code, and describes every setting', async (t) => {
