@@ -1,7 +1,7 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
 // open, which may take a while.
 import { setTimeout as delay } from 'node:timers/promises'
-import fastify, { type FastifyReply, LogController } from 'fastify'
+import fastify, { LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { type Meter, openMetrics } from '../metrics.ts'
 import { explainListen } from '../setting-values.ts'
@@ -26,14 +26,12 @@ export type AdminOptions = {
 export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
   const engine = engineOf(databaseUrl)
   const { meter, count, registry } = await openMetrics(engine.name.toLowerCase())
-  let state: 'starting' | 'draining' | 'serving' = 'starting'
-  let isWritable = async (): Promise<true | undefined> => undefined
+  let isDraining = false
+  let check = async (): Promise<string | undefined> => 'starting'
   /** Resolves within a second to the reason for not being ready; undefined when ready. */
   const findFault = async () => {
-    const isReady = state === 'serving' && (await isWritable())
-    // A shutdown may have begun meanwhile.
-    if (state !== 'serving') return state
-    return isReady ? undefined : 'store-not-writable'
+    const fault = await check()
+    return isDraining ? 'draining' : fault
   }
   meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await findFault())))
   const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
@@ -52,7 +50,11 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   })
   await app.register(errors, { basePath: '/' })
   app.get('/livez', () => ({ status: 'live' }))
-  app.get('/readyz', async (_request, reply) => answer(reply, await findFault()))
+  app.get('/readyz', async (_request, reply) => {
+    const reason = await findFault()
+    if (reason === undefined) return { status: 'ready' }
+    return reply.code(503).header('retry-after', '1').send({ status: 'unready', reason })
+  })
   app.get('/metrics', async (_request, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),
   )
@@ -67,27 +69,18 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     origin: app.listeningOrigin,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
-      isWritable = within(readyMs, () => checkWritable(store))
-      if (state === 'starting') state = 'serving'
+      // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
+      const { log } = store
+      const isWritable = within(readyMs, () => Promise.all([log.append([]), log.head()]))
+      check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
       showStore(store, meter, engine.path === undefined)
     },
     /** From now on: not ready. */
     drain(): void {
-      state = 'draining'
+      isDraining = true
     },
     close: () => app.close(),
   }
-}
-
-function answer(reply: FastifyReply, reason: string | undefined) {
-  if (reason === undefined) return { status: 'ready' }
-  return reply.code(503).header('retry-after', '1').send({ status: 'unready', reason })
-}
-
-/** An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head. */
-async function checkWritable({ log }: Store): Promise<true> {
-  await Promise.all([log.append([]), log.head()])
-  return true
 }
 
 /**
