@@ -34,7 +34,8 @@ const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABAS
 const secretUrl: About = { mask: maskUrl, hasFile: true }
 const secretList: About = { mask: (text) => text.replaceAll(/[^,\s]+/g, '***'), hasFile: true }
 const half = { unset: '45 % of the file descriptor limit' }
-const discovered: About = { mask: maskUrl, unset: 'discovered' }
+const masked: About = { mask: maskUrl }
+const discovered: About = { ...masked, unset: 'discovered' }
 const protocol = is.oneOf('http/protobuf')
 const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
 
@@ -58,8 +59,8 @@ export const settingsSchema = Type.Object({
   oidcIssuer: optional(
     'OIDC_ISSUER',
     is.issuer,
-    'Issuer whose JWTs are accepted. Must equal the iss claim.',
-    { mask: maskUrl },
+    'Issuer of accepted JWTs. Must equal the iss claim.',
+    masked,
   ),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
   oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", discovered),
@@ -67,7 +68,7 @@ export const settingsSchema = Type.Object({
   oidcScopeClaim: set('OIDC_SCOPE_CLAIM', is.list, 'scope,scp,permissions', 'Claims that hold the scopes.'),
   oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
   oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client ID for signing in on the docs page.'),
-  otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, { mask: maskUrl }),
+  otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, masked),
   otlpProtocol: set('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, 'http/protobuf', 'Protocol of the collector.'),
 })
 
@@ -76,23 +77,15 @@ export type SettingName = keyof Settings
 /** The texts of flags, by setting. */
 export type Flags = { [K in SettingName]?: string | undefined }
 
-/** A setting as help, `config` and docs show it. `flag`: such as `--port`, with `<port>` as its `value`. */
-export type SettingRow = Required<About> & {
-  key: SettingName
-  name: string
-  flag: string | undefined
-  value: string | undefined
-  description: string
-  choices: string[] | undefined
-}
-
-/** All settings, in their order. */
-export const settingRows = Object.entries(settingsSchema.properties).map(([key, schema]): SettingRow => {
-  const { title = '', unset, choices, description = '', mask = String, hasFile } = schema as TSchema
+/** The settings as help, `config` and docs show them. `flag`: such as `--port`, with `<port>` as its `value`. */
+export const settingRows = Object.entries(settingsSchema.properties).map(([key, schema]) => {
+  const shown: TSchema & About & { choices?: string[] } = schema
+  const { title = '', unset = '', choices, description = '', mask = String, hasFile } = shown
   const [name = '', value] = title.split(' ')
   const flag = value && `--${name.toLowerCase().replaceAll('_', '-')}`
   return { key: key as SettingName, name, flag, value, unset, choices, description, mask, hasFile }
 })
+type SettingRow = (typeof settingRows)[number]
 
 /** The setting that turns a feature on. While it is off, settings whose names begin with this word are ignored. */
 const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
