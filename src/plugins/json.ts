@@ -8,7 +8,8 @@ import { invalid, ProblemError } from '../problem-error.ts'
 
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
-const integer = /^-?[0-9]+$/
+/** Matches an integer in decimal digits. `-0` stays a text, so that the schema refuses it. */
+const integer = /^(?:-(?!0+$))?[0-9]+$/
 
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
@@ -40,9 +41,7 @@ export function readIntegers({ properties }: TObject): preValidationHookHandler 
     const query = request.query as Record<string, unknown>
     for (const name of integers) {
       const text = query[name]
-      // `-0` stays a text, so that the schema refuses it.
-      if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
-        query[name] = Number(text)
+      if (typeof text === 'string' && integer.test(text)) query[name] = Number(text)
     }
     done()
   }

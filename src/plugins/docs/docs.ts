@@ -1,10 +1,7 @@
 // Serves what needs no token: the contract, Swagger UI, and the pages to read.
 import compress from '@fastify/compress'
 import swagger from '@fastify/swagger'
-import swaggerUi, {
-  type FastifySwaggerInitOAuthOptions,
-  type FastifySwaggerUiOptions,
-} from '@fastify/swagger-ui'
+import swaggerUi, { type FastifySwaggerUiOptions } from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
@@ -12,8 +9,8 @@ import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
 /** `signIn`: how readers sign in at the issuer. */
-export type DocsOptions = ContractOptions & { signIn: SignIn | undefined }
-type SignIn = FastifySwaggerInitOAuthOptions
+export type DocsOptions = ContractOptions & { signIn: SignIn }
+type SignIn = FastifySwaggerUiOptions['initOAuth']
 
 /** Defined in the browser, by swagger.js. */
 declare const plantStorePlugin: (system: object) => object
@@ -44,7 +41,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
   await app.register(serve, { prefix: basePath.slice(0, -1) })
 })
 
-function describeUi(base: string, signIn: SignIn | undefined): FastifySwaggerUiOptions {
+function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
   const header = pages.fill(base, 'header.html')
   const file = (filename: string) => ({ filename, content: pages.fill(base, filename, { header }) })
   return {
