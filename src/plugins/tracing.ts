@@ -1,6 +1,5 @@
 // Traces: a span for each request, sent by OTLP over HTTP. The SDK, which is loaded here only, reads the standard OTEL_
 // variables itself.
-import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
@@ -53,15 +52,10 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
 async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
   const { NodeTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-node')
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto')
-  const { defaultResource, detectResources, envDetector, resourceFromAttributes } = await import(
-    '@opentelemetry/resources'
-  )
-  const own = {
-    'service.name': 'plant-store',
-    'service.version': version,
-    'service.instance.id': randomUUID(),
-  }
-  const given = detectResources({ detectors: [envDetector] })
+  const { defaultResource, detectResources, envDetector, resourceFromAttributes, serviceInstanceIdDetector } =
+    await import('@opentelemetry/resources')
+  const own = { 'service.name': 'plant-store', 'service.version': version }
+  const given = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })
   const exporter = watchExporter(new OTLPTraceExporter(), logger as Logger, meter)
   const provider = new NodeTracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
