@@ -11,6 +11,7 @@ import { type Meter, noMeter } from './metrics.ts'
 import { explainListen } from './setting-values.ts'
 import type { Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
+import type { TokenTable } from './store/engine.ts'
 import { engineOf, nameDatabase } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
@@ -30,10 +31,8 @@ export async function runService({ settings, warnings }: Service): Promise<void>
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
-  const closers: (() => Promise<unknown>)[] = []
-  const close = async () => {
-    for (const one of closers.toReversed()) await one()
-  }
+  /** What is closed at the end, in reverse order. */
+  const parts = new AsyncDisposableStack()
   let admin: Awaited<ReturnType<typeof startAdmin>> | undefined
   let isListening = false
   const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
@@ -42,20 +41,19 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     else logger.info({ signal }, 'stopping')
     const delayMs = err || !isListening ? 0 : settings.drainDelayMs
     await sleep(delayMs, undefined, { signal: hurry }).catch(() => {})
-    await close()
+    await parts.disposeAsync()
     await log.end(signal)
   }
   // Signals are handled from here on, because opening the database may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     if (settings.adminPort !== undefined) admin = await startAdmin(settings, log)
-    if (admin) closers.push(admin.close)
+    if (admin) parts.defer(admin.close)
     const meter = admin?.meter ?? noMeter
 
     const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
-    closers.push(() => store.close())
-    const tokens = new Tokens(store.tokens)
-    const verify = await joinTokens(tokens, settings, { logger, meter })
+    parts.defer(() => store.close())
+    const verify = await joinTokens(store.tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
       settings,
@@ -66,19 +64,19 @@ export async function runService({ settings, warnings }: Service): Promise<void>
       mask: log.mask,
       count: admin?.count,
     })
-    closers.push(() => app.close())
+    parts.defer(() => app.close())
 
     const url = await listen(app, settings)
     isListening = true
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
-    await announceTokens(tokens, settings, url)
+    await announceTokens(new Tokens(store.tokens), settings, url)
     if (admin) console.log(`admin on ${admin.origin}`)
     const { host } = settings
     const { port } = app.server.address() as AddressInfo
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   } catch (error) {
-    await close()
+    await parts.disposeAsync()
     // Write out the log first, so that the error comes last.
     await log.end()
     throw error
@@ -93,12 +91,12 @@ async function startAdmin(settings: Settings, log: Log) {
 }
 
 /** Makes a verifier for the tokens of the store, of the settings and of an issuer. */
-async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: Logger; meter: Meter }) {
+async function joinTokens(table: TokenTable, settings: Settings, parts: { logger: Logger; meter: Meter }) {
   const issuer = issuerOf(settings)
   // Loaded only when there is an issuer, together with jose.
   const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, parts)
   const { accessTokens } = settings
-  return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })
+  return makeVerifier(table, { accessTokens, logger: parts.logger, verifyIssued })
 }
 
 /** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */

@@ -10,9 +10,6 @@ const defaults = { scopes: [...scopes], expiresAt: null, lastUsedAt: null, revok
 
 export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | null }
 
-/** Precision of the last use of a token. */
-export const touchMs = 60_000
-
 /**
  * The first token of every store has this id, so that only one of several replicas that start at once can create it.
  */
@@ -91,11 +88,6 @@ export class Tokens {
   /** Revokes a token; false when it does not exist or is already revoked. */
   revoke(id: string): Promise<boolean> {
     return this.#table.revoke(id, this.#now())
-  }
-
-  /** Notes the use of a token at a time, at most once per minute. */
-  touch(id: string, usedAt: number): Promise<void> {
-    return this.#table.touch(id, usedAt, usedAt - touchMs)
   }
 }
 

@@ -5,13 +5,15 @@ import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { makeOutage } from '../outage.ts'
-import type { Token } from '../store/engine.ts'
+import type { Token, TokenTable } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
 import { hashToken, isJwt, readTokenId } from './format.ts'
-import { scopes, type Tokens, touchMs } from './tokens.ts'
+import { scopes } from './tokens.ts'
 
 const verdictMs = 2000
+/** Precision of the last use of a token. */
+const touchMs = 60_000
 /** The most verdicts that are cached, of each kind. */
 const maxVerdicts = 10_000
 /** While this many tokens are verified at once, only those that were valid before are added to them. */
@@ -39,10 +41,10 @@ export type VerifierOptions = {
 }
 
 /** Makes `verify`. It rejects when the token cannot be verified now: with StoreUnavailable, or as `verifyIssued` does. */
-export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
+export function makeVerifier(table: TokenTable, options: VerifierOptions): Verify {
   const { accessTokens, logger, verifyIssued } = options
   const { now = Date.now, monotonicNow = () => performance.now() } = options
-  const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
+  const findStored = makeLookUp(table, { touch: makeTouch(table, logger, now), now, monotonicNow })
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
   const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1'))
@@ -90,11 +92,11 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
 type LookUpOptions = { touch: (token: Token) => void; now: () => number; monotonicNow: () => number }
 
 /** Makes a function that reads the token with an id, whose hash must be `digest`, from the store. */
-function makeLookUp(tokens: Tokens, { touch, now, monotonicNow }: LookUpOptions) {
+function makeLookUp(table: TokenTable, { touch, now, monotonicNow }: LookUpOptions) {
   return async (id: string, digest: string): Promise<Grant | undefined> => {
     // The age of the grant counts from the query: a slow answer may miss a revocation in the meantime.
     const askedMs = monotonicNow()
-    const token = await inTime(tokens.find(id))
+    const token = await inTime(table.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
     const leftMs = (token.expiresAt ?? Number.POSITIVE_INFINITY) - now()
     if (token.revokedAt !== null || leftMs <= 0) return undefined
@@ -109,7 +111,7 @@ function makeOwnGrant(index: number): Grant {
 }
 
 /** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
-function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
+function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   const outage = makeOutage(logger, {
     failed: 'the last use of a token could not be saved',
     recovered: 'the last use of tokens is saved again',
@@ -123,7 +125,7 @@ function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
     for (const [id, usedAt] of waiting) {
       waiting.delete(id)
       const reportFailure = (error: Error) => outage.reportFailure(error, { token: id })
-      await tokens.touch(id, usedAt).then(outage.reportRecovery, reportFailure)
+      await table.touch(id, usedAt, usedAt - touchMs).then(outage.reportRecovery, reportFailure)
     }
     isNoting = false
   }

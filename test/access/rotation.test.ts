@@ -54,7 +54,7 @@ for (const engine of engines) {
 
   test(`${engine.name}: rotation creates a token with the same scopes and lifetime, and the old one ends after the overlap`, async (t) => {
     const { store, clock, tokens, create, find, rotate } = await open(t, engine)
-    const verify = makeVerifier(tokens, {
+    const verify = makeVerifier(store.tokens, {
       accessTokens: [],
       logger: silent,
       now: () => clock.ms,

@@ -38,7 +38,7 @@ async function open(
   const tokens = new Tokens(table, now)
   const create = async (name: string, expiresAt: number | null = null) =>
     (await new Tokens(store.tokens, now).create({ name, expiresAt })) as string
-  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: () => clock.ms })
+  const verify = makeVerifier(table, { accessTokens: [], logger, now, monotonicNow: () => clock.ms })
   return { store, clock, tokens, create, verify, calls }
 }
 

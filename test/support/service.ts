@@ -8,7 +8,6 @@ import { loadSettings } from '../../src/settings.ts'
 import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
 import { issuerOf } from '../../src/tokens/issuer.ts'
 import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { spawnCli } from './commands.ts'
 import { holdAgainstContract } from './contract.ts'
@@ -42,7 +41,7 @@ export async function startApp(
   const { accessTokens } = settings
   const issuer = issuerOf(settings)
   const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter, ...limits })
-  const verify = makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
+  const verify = makeVerifier(store.tokens, { accessTokens, logger, verifyIssued })
   const own = { meter, mask: String, log: store.log, verify }
   const app = await buildApp({ ...own, ...options, settings, logger })
   watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
