@@ -10,16 +10,16 @@ type Counts = number | Readonly<Record<string, number>> | undefined
 /** Called on each scrape. */
 type Read = () => Counts | Promise<Counts>
 
-/** Adds a number to a distribution, with the value of its label, if it has one. */
-export type Observe = (number: number, value?: string) => void
+/** Adds a number to a distribution, with its outcome, if it has outcomes. */
+export type Observe = (number: number, outcome?: string) => void
 
 export type Meter = {
   /** Publishes a number that goes up and down. */
   gauge(name: string, help: string, read: Read): void
   /** Publishes a number that only grows, or one per value of a label. */
   counter(name: string, help: string, read: Read, label?: string): void
-  /** Publishes a distribution, or one per value of a label. */
-  histogram(name: string, help: string, buckets: number[], label?: string, values?: string[]): Observe
+  /** Publishes a distribution, or one per outcome. */
+  histogram(name: string, help: string, buckets: number[], outcomes?: string[]): Observe
 }
 
 /** A meter without metrics. */
@@ -56,11 +56,11 @@ export async function openMetrics(engine: string) {
   const meter: Meter = {
     gauge: (name, help, read) => void new Gauge({ name, help, registers, ...readBy(read) }),
     counter: (name, help, read, label) => void new Counter({ name, help, registers, ...readBy(read, label) }),
-    histogram(name, help, buckets, label, values = []) {
-      const histogram = new Histogram({ name, help, buckets, registers, labelNames: label ? [label] : [] })
-      const labels = (value?: string) => (label && value ? { [label]: value } : {})
-      for (const value of values) histogram.zero(labels(value))
-      return (number, value) => histogram.observe(labels(value), number)
+    histogram(name, help, buckets, outcomes = []) {
+      const labelNames = outcomes.length > 0 ? ['outcome'] : []
+      const histogram = new Histogram({ name, help, buckets, registers, labelNames })
+      for (const outcome of outcomes) histogram.zero({ outcome })
+      return (number, outcome) => histogram.observe(outcome === undefined ? {} : { outcome }, number)
     },
   }
 

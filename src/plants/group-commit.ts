@@ -41,13 +41,7 @@ export class GroupCommit {
     this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
     const help = 'Time from handing a batch to the database to its outcome.'
     const outcomes = ['committed', 'failed']
-    this.#countCommit = meter.histogram(
-      'plant_store_commit_duration_seconds',
-      help,
-      secondBounds,
-      'outcome',
-      outcomes,
-    )
+    this.#countCommit = meter.histogram('plant_store_commit_duration_seconds', help, secondBounds, outcomes)
   }
 
   /**

@@ -124,7 +124,7 @@ test('the metrics leave out values that the store does not return in time', asyn
 test('metrics have labels, and requests are counted by method, route and status', async (t) => {
   const { url, meter, count } = await startAdmin(t, 'file:x.db', () => 3)
   meter.counter('a_total', 'A.', () => ({ x: 1, y: 2 }), 'label')
-  const observe = meter.histogram('b_seconds', 'B.', [1, 2], 'outcome', ['good', 'bad'])
+  const observe = meter.histogram('b_seconds', 'B.', [1, 2], ['good', 'bad'])
   observe(1.5, 'good')
   const request = { method: 'GET', route: '/plants', status: 200, durationMs: 2, problem: undefined }
   count(request)
