@@ -1,8 +1,9 @@
 // The log on stderr: pino's lines of JSON, or text for people. Writing never blocks: while nobody reads, lines are kept
 // up to a limit, and then dropped and counted. Tokens and passwords are masked, except ACCESS_TOKENS that are very
 // short.
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import pino, { type Logger } from 'pino'
+import pino, { type LoggerOptions } from 'pino'
 import sonicBoom, { type SonicBoom } from 'sonic-boom'
 import { toTextLines } from './log-text.ts'
 import { makeMask } from './mask.ts'
@@ -14,15 +15,15 @@ const maxLogBytes = 8 * 2 ** 20
 const logEndMs = 1500
 const lineFeed = 0x0a
 
-/**
- * `write`: accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. `flush`: for
- * pino's `logger.flush`.
- */
-export type LogSink = { write(lines: Uint8Array | string): void; flush?(done: () => void): void }
-
 export type Log = ReturnType<typeof openLog>
 
 type LogOptions = Pick<Settings, 'logLevel' | 'logFormat' | 'accessTokens'>
+
+const secretFields = ['authorization', 'password', 'connectionString'].flatMap((name) => [
+  name,
+  `*.${name}`,
+  `*.headers.${name}`,
+])
 
 /** Opens the log of a service. `descriptor`: of the file that is written to. */
 export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descriptor = 2) {
@@ -30,20 +31,30 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   const tellDropped = (lines: number) =>
     logger.warn({ lines }, 'log lines were dropped because they were not read in time')
   const file = openLineFile(descriptor, tellDropped)
-  const sink: LogSink = {
-    write: (lines) =>
+  const sink = {
+    /** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
+    write: (lines: Uint8Array | string) =>
       file.write(Buffer.from(isText ? toTextLines(Buffer.from(lines as string)) : (lines as string))),
-    flush: (done) => void file.flush().then(done),
+    /** For pino's `logger.flush`. */
+    flush: (done: () => void) => void file.flush().then(done),
   }
   const mask = makeMask(accessTokens)
-  const logger = makeLogger(sink, logLevel, mask)
+  const options: LoggerOptions = {
+    level: logLevel,
+    base: { pid: process.pid },
+    redact: { paths: secretFields, censor: '***' },
+    // Fastify describes a request without the values of its query.
+    serializers: { req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }) },
+    hooks: { streamWrite: mask },
+  }
+  const logger = pino(options, sink)
   return {
     logger,
     sink,
     /** Masks tokens, and passwords in URLs. */
     mask,
     /** Number of lines dropped so far. */
-    droppedLines: () => file.dropped(),
+    droppedLines: file.dropped,
     /**
      * Waits until all lines are written. If their reader is too slow, kills the process with `signal`, because an exit
      * would wait for the reader for ever.
@@ -58,26 +69,6 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
       process.kill(process.pid, signal)
     },
   }
-}
-
-const secretFields = ['authorization', 'password', 'connectionString'].flatMap((name) => [
-  name,
-  `*.${name}`,
-  `*.headers.${name}`,
-])
-
-/** Makes a logger, for which Fastify describes a request without the values of its query. */
-export function makeLogger(sink: LogSink, level: string, mask: (text: string) => string = String): Logger {
-  return pino(
-    {
-      level,
-      base: { pid: process.pid },
-      redact: { paths: secretFields, censor: '***' },
-      serializers: { req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }) },
-      hooks: { streamWrite: mask },
-    },
-    sink,
-  )
 }
 
 /** Opens a file for lines. `tellDropped` is called with the number of dropped lines once all others are written. */
@@ -125,15 +116,12 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
       file.write(lines as never)
     },
     /** Resolves once all lines are written or have failed. */
-    flush(): Promise<void> {
-      if (pending === 0) return Promise.resolve()
-      return new Promise((resolve) => {
-        // With a callback, `flush` would sync the file, too.
-        file
-          .once('drain', resolve)
-          .once('error', () => resolve())
-          .flush()
-      })
+    async flush(): Promise<void> {
+      if (pending === 0) return
+      const written = once(file, 'drain').catch(() => {})
+      // With a callback, `flush` would sync the file, too.
+      file.flush()
+      await written
     },
   }
 }
