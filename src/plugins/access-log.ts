@@ -49,8 +49,10 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       const { writableFinished, statusCode } = reply.raw
       // 499: the client left first. An answer that failed midway has been given its status.
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
-      const { method, routeOptions } = request
-      count?.({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+      if (count) {
+        const { method, routeOptions } = request
+        count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+      }
       if (!write) return
       const bytes = Number(reply.getHeader('content-length') ?? streamedBytes)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
