@@ -88,7 +88,7 @@ function servePages(app: FastifyInstance, base: string): void {
   for (const name of problemTypeNames)
     serveMarkdown(`/problems/${name}`, () => pages.describeProblemType(base, name))
   for (const name of pages.programs)
-    serve(`/docs/examples/${name}`, () => pages.readOwn(`examples/${name}`), 'text/plain')
+    serve(`/examples/${name}`, () => pages.readOwn(`examples/${name}`), 'text/plain')
   serve('/openapi.yaml', () => app.swagger({ yaml: true }), 'application/yaml')
   serve('/openapi.json', () => JSON.stringify(app.swagger(), null, 2), 'application/json')
 }

@@ -7,7 +7,7 @@ import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
 import { command } from '../../version.ts'
 
-/** The example programs that the guide links to. */
+/** The example programs. The guide has the same relative links to them as in the repository. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 /** The root of the package: compiled code is one folder deeper. */
@@ -41,26 +41,11 @@ export function renderMarkdown(base: string, text: string): string {
           .replaceAll(' ', '-')
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
-      link(token) {
-        const href = findServed(base, token.href)
-        if (href === undefined) return this.parser.parseInline(token.tokens)
-        token.href = href
-        // Falls back to the library's renderer.
-        return false
-      },
     },
   })
   const [, title] = /^# (.*)/m.exec(text) ?? []
   const article = `<article class="prose">${marked.parse(text, { async: false })}</article>`
   return renderPage(base, `${title} – Plant Store`, article)
-}
-
-/** Finds the URL of a link in our own Markdown; most files of the repository are not served. */
-function findServed(base: string, href: string): string | undefined {
-  if (/^(?:https?:|#|\/)/.test(href)) return href
-  if (/^\.\.\/(?:openapi|problems\/)/.test(href)) return base + href.slice(3)
-  if (href.startsWith('../examples/')) return `${base}docs/${href.slice(3)}`
-  return undefined
 }
 
 /** Writes the page of a type of problem in Markdown. */
