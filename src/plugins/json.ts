@@ -1,6 +1,5 @@
-// Parses JSON bodies in UTF-8, and decimal integers in queries.
+// Parses JSON bodies in UTF-8, and a limit in decimal digits.
 import { isUtf8 } from 'node:buffer'
-import type { TObject } from '@sinclair/typebox'
 import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
@@ -33,18 +32,11 @@ export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done)
   done(null, payload)
 }
 
-/** Makes the `preValidation` hook of a route that turns query integers in decimal digits into numbers. */
-export function readIntegers({ properties }: TObject): preValidationHookHandler {
-  const integers = Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
-
-  return (request, _reply, done) => {
-    const query = request.query as Record<string, unknown>
-    for (const name of integers) {
-      const text = query[name]
-      if (typeof text === 'string' && integer.test(text)) query[name] = Number(text)
-    }
-    done()
-  }
+/** The `preValidation` hook of a route with a `limit`: turns one in decimal digits into a number. */
+export const readLimit: preValidationHookHandler = (request, _reply, done) => {
+  const query = request.query as Record<string, unknown>
+  if (typeof query.limit === 'string' && integer.test(query.limit)) query.limit = Number(query.limit)
+  done()
 }
 
 /** Parses a body. Throws for one that is not UTF-8, or not JSON. */

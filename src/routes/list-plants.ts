@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
-import { readIntegers } from '../plugins/json.ts'
+import { readLimit } from '../plugins/json.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -18,12 +18,12 @@ const schema = {
   response: listPlantsResponses,
 }
 
-const preValidation = readIntegers(ListQuery)
+const config = { scope: 'plants:read' } as const
 
 export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const list = makeListPlants(options)
 
-  app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
+  app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, body } = await list({
       query: request.query,
       isHead: request.method === 'HEAD',
