@@ -9,7 +9,7 @@ import { buildApp } from './app.ts'
 import { type Log, openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
 import { explainListen } from './setting-values.ts'
-import type { Settings } from './settings.ts'
+import type { loadSettings, Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
 import type { TokenTable } from './store/engine.ts'
 import { engineOf, nameDatabase } from './store/engines.ts'
@@ -24,10 +24,8 @@ const stopMs = 10_000
 const connectionShare = 0.45
 const usualConnections = 1000
 
-type Service = { settings: Settings; warnings: readonly string[] }
-
 /** Runs the service until a signal ends the process. Rejects with SettingError or StoreRefused if it cannot start. */
-export async function runService({ settings, warnings }: Service): Promise<void> {
+export async function runService({ settings, warnings }: ReturnType<typeof loadSettings>): Promise<void> {
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)

@@ -3,7 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 
 /** False in a package, whose code is compiled into dist/. */
 const isSource = import.meta.url.endsWith('.ts')
-const packageFile = new URL(isSource ? '../package.json' : '../../package.json', import.meta.url)
+/** The root of the package. */
+export const root = new URL(isSource ? '../' : '../../', import.meta.url)
+const packageFile = new URL('package.json', root)
 /** The version of the package, its contract and its client. */
 export const { version }: { version: string } = JSON.parse(readFileSync(packageFile, 'utf8'))
 

@@ -69,14 +69,14 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    const problem = toProblem(error, request)
-    const body = describe(problem, basePath)
+    const answered = toProblem(error, request)
+    const body = describe(answered, basePath)
     if (body.status >= 500) logFailure(error, request.id)
-    reply.problem = problem.code
+    reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
     return reply
       .code(body.status)
-      .headers({ 'cache-control': 'no-store', ...problem.headers })
+      .headers({ 'cache-control': 'no-store', ...answered.details.headers })
       .type('application/problem+json')
       .send(body)
   })
@@ -159,8 +159,8 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePat
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
 }
 
-function describe({ code, message, errors }: ProblemError, basePath: string) {
-  const body: Problem = describeProblem({ code, detail: message }, basePath)
-  if (code === 'invalid-request') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
+function describe({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {
+  const body: Problem = describeProblem({ code, detail }, basePath)
+  if (code === 'invalid-request') body.errors = errors ?? [{ code: 'format', detail, pointer: '' }]
   return body
 }

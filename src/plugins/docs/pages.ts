@@ -5,13 +5,10 @@ import { Marked } from 'marked'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
-import { command } from '../../version.ts'
+import { command, root } from '../../version.ts'
 
 /** The example programs. The guide has the same relative links to them as in the repository. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
-
-/** The root of the package: compiled code is one folder deeper. */
-const root = new URL(import.meta.url.endsWith('.ts') ? '../../../' : '../../../../', import.meta.url)
 
 export function readOwn(path: string, folder: string | URL = root): string {
   return readFileSync(new URL(path, folder), 'utf8')
