@@ -16,10 +16,8 @@ export function makeOutage(
   now = () => performance.now(),
 ) {
   let lastLineMs = -Infinity
-  /** Failures since the last line. */
-  let unlogged = 0
-  /** The current outage. `isLogged`: a line has reported it. */
-  let current: { sinceMs: number; failures: number; isLogged: boolean } | undefined
+  /** When the current outage began, its failures, and whether a line has reported it. */
+  let [sinceMs, failures, isLogged] = [0, 0, false]
 
   return {
     /**
@@ -28,27 +26,23 @@ export function makeOutage(
      */
     reportFailure(fault: Error | string, details: object = {}): void {
       const nowMs = now()
-      current ??= { sinceMs: nowMs, failures: 0, isLogged: false }
-      const { isLogged } = current
-      current.failures++
-      if (isLogged && recovered !== undefined) return
-      unlogged++
+      if (failures++ === 0) sinceMs = nowMs
       // An outage that recurs within the window is logged only if it lasts beyond the window.
-      if (nowMs - lastLineMs < windowMs) return
+      if ((isLogged && recovered !== undefined) || nowMs - lastLineMs < windowMs) return
       const reason = typeof fault === 'string' ? fault : fault.message
       const cause = isLogged || typeof fault === 'string' ? { reason } : { err: fault }
-      logger.warn({ ...details, failures: unlogged, ...cause }, failed)
+      logger.warn({ ...details, failures, ...cause }, failed)
       lastLineMs = nowMs
-      unlogged = 0
-      current.isLogged = true
+      isLogged = true
+      // Without an end, the next line counts the failures after this one.
+      if (recovered === undefined) failures = 0
     },
 
     reportRecovery(): void {
-      const outage = current
-      current = undefined
-      if (!outage?.isLogged) return
-      const seconds = Math.round((now() - outage.sinceMs) / 100) / 10
-      logger.info({ seconds, failures: outage.failures }, recovered)
+      const seconds = Math.round((now() - sinceMs) / 100) / 10
+      if (isLogged) logger.info({ seconds, failures }, recovered)
+      failures = 0
+      isLogged = false
     },
   }
 }
