@@ -46,3 +46,12 @@ export function makeOutage(
     },
   }
 }
+
+/** Describes in words why a request failed. Never throws: the error may be any value that the network code threw. */
+export function describeFailure(error: unknown): string {
+  const { message, code, cause, errors } = Object(error)
+  // The cause may say more, and an AggregateError has no message.
+  const texts = [message || code, Object(cause ?? errors?.[0]).message]
+  const words = texts.filter((text) => typeof text === 'string' && text !== '')
+  return words.join(': ').slice(0, 500) || 'unknown error'
+}

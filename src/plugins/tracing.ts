@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Meter } from '../metrics.ts'
-import { makeOutage } from '../outage.ts'
+import { describeFailure, makeOutage } from '../outage.ts'
 import { version } from '../version.ts'
 
 /** Time that a shutdown waits for the collector. */
@@ -94,12 +94,10 @@ function clearClientError({ attributes, status }: ReadableSpan): void {
     Object.assign(status, { code: 0, message: undefined })
 }
 
-type Failure = { code?: string | number; message?: string; errors?: Error[] }
-
-function describeFault({ code, message, errors }: Failure = {}): string {
+function describeFault(error: Error & { code?: unknown } = new Error('no answer')): string {
+  const { code } = error
   if (typeof code === 'number') return `the collector answered ${code}`
-  if (code?.startsWith('HPE_'))
+  if (String(code).startsWith('HPE_'))
     return `the collector does not accept HTTP (${code}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
-  // An AggregateError has no message.
-  return message || errors?.[0]?.message || code || 'no answer'
+  return describeFailure(error)
 }

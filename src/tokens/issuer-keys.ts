@@ -3,11 +3,11 @@
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { makeOutage } from '../outage.ts'
+import { describeFailure, makeOutage } from '../outage.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken } from './format.ts'
 import type { Issuer } from './issuer.ts'
-import { describeFailure, type KeySet, loadKeys } from './load-keys.ts'
+import { type KeySet, loadKeys } from './load-keys.ts'
 
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
 const freshMs = 300_000

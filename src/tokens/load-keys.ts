@@ -14,7 +14,7 @@ export type KeySet = ReturnType<typeof createLocalJWKSet>
 
 /**
  * Resolves to the keys; the library refuses those that are weak, malformed or not for signatures when a token names
- * them. Rejects with any error if none could be loaded in `limitMs`; `describeFailure` says why.
+ * them. Rejects with any error if none could be loaded in `limitMs`.
  */
 export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet> {
   const signal = AbortSignal.timeout(limitMs)
@@ -28,15 +28,6 @@ export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet>
   } catch (error) {
     throw signal.aborted ? new Error(`the issuer did not send its keys within ${limitMs / 1000} s`) : error
   }
-}
-
-/** Describes in words why a fetch failed. Never throws: the error may be any value that the network code threw. */
-export function describeFailure(error: unknown): string {
-  const { message, code, cause, errors } = Object(error)
-  // The cause may say more, and an AggregateError has no message.
-  const texts = [message || code, Object(cause ?? errors?.[0]).message]
-  const words = texts.filter((text) => typeof text === 'string' && text !== '')
-  return words.join(': ').slice(0, 500) || 'unknown error'
 }
 
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
