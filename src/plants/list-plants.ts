@@ -7,7 +7,7 @@ import type { Head, PlantLog } from '../store/engine.ts'
 import { type Coding, negotiate } from './codings.ts'
 import { etagOf, isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
 import { Pages } from './pages.ts'
-import { SharedHead } from './shared-head.ts'
+import { shareHead } from './shared-head.ts'
 
 /** `ifNoneMatch`, `acceptEncoding`: the headers of the request; `isHead`: its method is HEAD. */
 export type ListRequest = {
@@ -25,7 +25,7 @@ export type ListOptions = { log: PlantLog; path: string; meter: Meter }
 
 /** Makes the function that lists plants. It rejects with ProblemError, or StoreUnavailable: `unread`, `overloaded`. */
 export function makeListPlants({ log, path, meter }: ListOptions) {
-  const head = new SharedHead(log)
+  const readHead = shareHead(log)
   const pages = new Pages(log, meter)
   /** Most requests ask for the same list as the previous request. Caching it saves 5 % of a request. */
   let latest: { look: Head; query: ListQuery; listed: Listed } | undefined
@@ -38,7 +38,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
     const { last: after, mark } = start
     const end = after + limit
 
-    const look = await head.read(Number.isSafeInteger(end) ? [after, end] : [after])
+    const look = await readHead(Number.isSafeInteger(end) ? [after, end] : [after])
     if (look.markOf(after) !== mark) throw badCursor()
     if (latest?.look !== look || !isSame(latest.query, query))
       latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }

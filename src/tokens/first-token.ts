@@ -16,8 +16,8 @@ export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
  */
 export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions): Promise<string> {
   const { plantsUrl } = options
-  const file = options.file === undefined ? undefined : resolve(options.file)
-  const token = file === undefined ? await tokens.createFirst() : await writeFirst(tokens, file)
+  const file = options.file && resolve(options.file)
+  const token = file ? await writeFirst(tokens, file) : await tokens.createFirst()
   if (token === undefined) return explainTokens(await tokens.countValid())
   const place = file
     ? `so one was created and written to ${file}, which only you can read.`
