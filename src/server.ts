@@ -29,8 +29,10 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
-  /** What is closed at the end, in reverse order. */
-  const parts = new AsyncDisposableStack()
+  const closers: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    for (const one of closers.toReversed()) await one()
+  }
   let admin: Awaited<ReturnType<typeof startAdmin>> | undefined
   let isListening = false
   const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
@@ -39,18 +41,18 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     else logger.info({ signal }, 'stopping')
     const delayMs = err || !isListening ? 0 : settings.drainDelayMs
     await sleep(delayMs, undefined, { signal: hurry }).catch(() => {})
-    await parts.disposeAsync()
+    await close()
     await log.end(signal)
   }
   // Signals are handled from here on, because opening the database may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     if (settings.adminPort !== undefined) admin = await startAdmin(settings, log)
-    if (admin) parts.defer(admin.close)
+    if (admin) closers.push(admin.close)
     const meter = admin?.meter ?? noMeter
 
     const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
-    parts.defer(() => store.close())
+    closers.push(() => store.close())
     const verify = await joinTokens(store.tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
@@ -62,7 +64,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
       mask: log.mask,
       count: admin?.count,
     })
-    parts.defer(() => app.close())
+    closers.push(() => app.close())
 
     const url = await listen(app, settings)
     isListening = true
@@ -74,7 +76,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     const { port } = app.server.address() as AddressInfo
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   } catch (error) {
-    await parts.disposeAsync()
+    await close()
     // Write out the log first, so that the error comes last.
     await log.end()
     throw error
