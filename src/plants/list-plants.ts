@@ -17,8 +17,9 @@ export type ListRequest = {
   acceptEncoding?: string | undefined
 }
 
-/** `body`: absent with 304, and for HEAD. */
-export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Buffer | Readable }
+/** `headers`: without those of the body; `body`: absent with 304, and for HEAD. */
+export type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
+type Headers = Record<string, string> & { etag: string }
 
 /** `path`: of the list as clients see it, for its `Link`. */
 export type ListOptions = { log: PlantLog; path: string; meter: Meter }
@@ -42,28 +43,28 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
     if (look.markOf(after) !== mark) throw badCursor()
     if (latest?.look !== look || !isSame(latest.query, query))
       latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }
-    const { listed } = latest
+    const { range, headers } = latest.listed
 
-    if (ifNoneMatch !== undefined && isNamed(listed.etag, ifNoneMatch))
-      return { status: 304, headers: listed.headers }
+    if (ifNoneMatch !== undefined && isNamed(headers.etag, ifNoneMatch)) return { status: 304, headers }
 
-    if (isHead) return { status: 200, headers: headersOf(listed, 'identity') }
+    if (isHead) return { status: 200, headers }
 
-    const { coding, bytes } = await pages.get(listed.range, negotiate(acceptEncoding))
-    return { status: 200, headers: headersOf(listed, coding), body: bytes }
+    const { coding, bytes } = await pages.get(range, negotiate(acceptEncoding))
+    return { status: 200, headers, coding, body: bytes }
 
     function describe(range: Range): Listed {
-      const etag = etagOf(range)
-      const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
+      const headers: Headers = {
+        etag: etagOf(range),
+        'cache-control': 'private, no-cache',
+        vary: 'Accept-Encoding',
+      }
       if (range.last < look.position && limit > 0) headers.link = linkTo(range, { path, query })
-      return { range, etag, headers, ofCodings: {} }
+      return { range, headers }
     }
   }
 }
 
-type Headers = Record<string, string>
-/** `headers`: of a 304; `ofCodings`: of a 200, by its coding. */
-type Listed = { range: Range; etag: string; headers: Headers; ofCodings: Partial<Record<Coding, Headers>> }
+type Listed = { range: Range; headers: Headers }
 
 const beginning = { last: 0, mark: '' }
 
@@ -75,13 +76,4 @@ function badCursor() {
 
 function isSame(one: ListQuery, other: ListQuery): boolean {
   return one.limit === other.limit && one.after === other.after
-}
-
-function headersOf({ headers, ofCodings }: Listed, coding: Coding): Headers {
-  ofCodings[coding] ??= {
-    ...headers,
-    'content-type': 'application/json; charset=utf-8',
-    ...(coding !== 'identity' && { 'content-encoding': coding }),
-  }
-  return ofCodings[coding]
 }

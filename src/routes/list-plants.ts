@@ -24,7 +24,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   const list = makeListPlants(options)
 
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
-    const { status, headers, body } = await list({
+    const { status, headers, coding, body } = await list({
       query: request.query,
       isHead: request.method === 'HEAD',
       ifNoneMatch: request.headers['if-none-match'],
@@ -32,6 +32,8 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     })
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)
+    if (status === 200) reply.type('application/json; charset=utf-8')
+    if (coding !== undefined && coding !== 'identity') reply.header('content-encoding', coding)
     // CORS may have set another Vary.
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
