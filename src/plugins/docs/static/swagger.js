@@ -80,17 +80,14 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
 /** Shows the answer to a request that was tried, and folds the documented ones below it. */
 function showResponses({ createElement: h, Fragment }, Responses, props) {
   const { tryItOutResponse: response, getComponent } = props
-  const Answer = getComponent('liveResponse')
+  const answer = response && h(getComponent('liveResponse'), { ...props, response })
+  const summary = h('summary', null, 'All documented responses')
+  const documented = h(Responses, { ...props, tryItOutResponse: undefined })
   return h(
     Fragment,
     null,
-    response && h('div', { className: 'responses-inner' }, h(Answer, { ...props, response })),
-    h(
-      'details',
-      { className: 'documented' },
-      h('summary', null, 'All documented responses'),
-      h(Responses, { ...props, tryItOutResponse: undefined }),
-    ),
+    answer && h('div', { className: 'responses-inner' }, answer),
+    h('details', { className: 'documented' }, summary, documented),
   )
 }
 
