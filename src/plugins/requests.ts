@@ -18,14 +18,14 @@ export const nosniff = ['x-content-type-options', 'nosniff'] as const
 
 /** Ids that need no escaping: UUIDs (RFC 9562), ULIDs, base64, and the ids of common proxies. */
 const wellFormedId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
-const prefix = randomBytes(5).toString('hex')
-let made = 0
 
 /**
  * Makes the function that reads the id of a request from `X-Request-Id` if it is well-formed, and generates one
  * otherwise. `mask`: masks tokens; a token is refused as an id, because ids are logged.
  */
 export function makeRequestIds(mask: (text: string) => string) {
+  const prefix = randomBytes(5).toString('hex')
+  let made = 0
   return ({ headers }: IncomingMessage): string => {
     const given = headers['x-request-id']
     if (typeof given === 'string' && wellFormedId.test(given) && mask(given) === given) return given
