@@ -12,17 +12,7 @@ const integer = /^(?:-(?!0+$))?[0-9]+$/
 
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(
-    'application/json',
-    { parseAs: 'buffer' },
-    async (request: FastifyRequest, body: Buffer) => {
-      const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
-      if (encoding !== undefined)
-        throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
-      if (otherCharset.test(type)) throw new ProblemError(problems.charset)
-      return parse(body)
-    },
-  )
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parse)
 })
 
 /** The `preParsing` hook of a route with a body: sends 100 Continue if expected (RFC 9110, section 10.1.1). */
@@ -39,8 +29,12 @@ export const readLimit: preValidationHookHandler = (request, _reply, done) => {
   done()
 }
 
-/** Parses a body. Throws for one that is not UTF-8, or not JSON. */
-function parse(body: Buffer): unknown {
+/** Parses a body. Throws for one that is encoded, not UTF-8, or not JSON. */
+async function parse({ headers }: FastifyRequest, body: Buffer): Promise<unknown> {
+  const { 'content-encoding': encoding, 'content-type': type = '' } = headers
+  if (encoding !== undefined)
+    throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
+  if (otherCharset.test(type)) throw new ProblemError(problems.charset)
   if (!isUtf8(body)) throw malformed('is not UTF-8')
   try {
     return JSON.parse(body.toString())
