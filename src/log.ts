@@ -19,11 +19,8 @@ export type Log = ReturnType<typeof openLog>
 
 type LogOptions = Pick<Settings, 'logLevel' | 'logFormat' | 'accessTokens'>
 
-const secretFields = ['authorization', 'password', 'connectionString'].flatMap((name) => [
-  name,
-  `*.${name}`,
-  `*.headers.${name}`,
-])
+const secretNames = ['authorization', 'password', 'connectionString']
+const secretFields = secretNames.flatMap((name) => [name, `*.${name}`, `*.headers.${name}`])
 
 /** Opens the log of a service. `descriptor`: of the file that is written to. */
 export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descriptor = 2) {
@@ -60,11 +57,8 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
      * would wait for the reader for ever.
      */
     async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-      const isWritten = await Promise.race([
-        file.flush().then(() => true),
-        delay(logEndMs, false, { ref: false }),
-      ])
-      if (isWritten) return
+      const written = file.flush().then(() => true)
+      if (await Promise.race([written, delay(logEndMs, false, { ref: false })])) return
       process.removeAllListeners(signal)
       process.kill(process.pid, signal)
     },

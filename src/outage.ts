@@ -5,16 +5,12 @@ import type { Logger } from 'pino'
 const windowMs = 10_000
 
 /** Messages of an outage. Without `recovered`, its end is not reported, and `failed` is repeated while failures continue. */
-export type OutageWords = { failed: string; recovered?: string }
+export type Messages = { failed: string; recovered?: string }
 
 export type Outage = ReturnType<typeof makeOutage>
 
 /** `now`: milliseconds of a monotonic clock. */
-export function makeOutage(
-  logger: Logger,
-  { failed, recovered }: OutageWords,
-  now = () => performance.now(),
-) {
+export function makeOutage(logger: Logger, { failed, recovered }: Messages, now = () => performance.now()) {
   let lastLineMs = -Infinity
   /** When the current outage began, its failures, and whether a line has reported it. */
   let [sinceMs, failures, isLogged] = [0, 0, false]

@@ -69,11 +69,10 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
       ? { code: 'text', detail: String(patternWords[params.pattern]) }
       : { code: 'format', detail: 'does not have the documented format' }
   const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
-  if (keyword.endsWith('Length'))
-    return {
-      code: 'length',
-      detail: `must have at ${side} ${params.limit} character${params.limit === 1 ? '' : 's'}`,
-    }
+  if (keyword.endsWith('Length')) {
+    const characters = params.limit === 1 ? 'character' : 'characters'
+    return { code: 'length', detail: `must have at ${side} ${params.limit} ${characters}` }
+  }
   // A number that is too large for a double becomes Infinity, which is not an integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
   if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
