@@ -56,12 +56,7 @@ export const settingsSchema = Type.Object({
   maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
   drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds between /readyz 503 and closing the port.'),
-  oidcIssuer: optional(
-    'OIDC_ISSUER',
-    is.issuer,
-    'Issuer of accepted JWTs. Must equal the iss claim.',
-    masked,
-  ),
+  oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer of accepted JWTs. Must equal their iss.', masked),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
   oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", discovered),
   oidcTokenType: set('OIDC_TOKEN_TYPE', is.oneOf('at+jwt', 'JWT'), 'at+jwt', 'Type (typ) of the JWTs.'),

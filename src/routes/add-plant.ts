@@ -37,14 +37,12 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
   app.post('/plants', { schema, preParsing: askForBody, config }, async (request, { raw, server }) => {
     const plant = request.body
     server.slowAnswers.set(request.raw.socket, raw)
-    const outcome = await commits.append(
-      { item: serializeItem(plant), id: plant.id },
-      {
-        deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-        // Also not writable after bytes behind the body were answered with 400. Undefined for `inject`.
-        isGone: () => request.raw.socket.writable === false,
-      },
-    )
+    const entry = { item: serializeItem(plant), id: plant.id }
+    const outcome = await commits.append(entry, {
+      deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
+      // Also not writable after bytes behind the body were answered with 400. Undefined for `inject`.
+      isGone: () => request.raw.socket.writable === false,
+    })
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
     // The schema of the response has no id.
     return plant
