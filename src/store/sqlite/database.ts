@@ -17,12 +17,12 @@ const ownMode = 0o600
 /** `create`: a missing file is made. */
 export type WriterOptions = { path: string; create: boolean }
 /**
- * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. `settle`: to be called before each
- * change; throws until the contents that were found are durable.
+ * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. `isDurable`: false if the disk is full;
+ * the file must then be opened again before it is changed.
  */
-export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number; settle: () => void }
+export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number; isDurable: boolean }
 
-/** Opens the file. `former`: the database that it must be, after an I/O error. Throws StoreRefused. */
+/** Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. */
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
@@ -42,13 +42,13 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     untilFree(() => configure(opened))
     // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
-    let isSettled = true
+    let isDurable = true
     try {
       makeDurable(opened, path, descriptor)
     } catch (error) {
       // On a full disk the plants can be listed.
-      if (!isFull(error)) throw error
-      isSettled = false
+      if (former || !isFull(error)) throw error
+      isDurable = false
     }
     makeTables(opened, path)
     syncDirectoryOf(resolveLinks(path))
@@ -56,13 +56,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
-    const settle = () => {
-      if (isSettled) return
-      files.check()
-      makeDurable(opened, path, descriptor)
-      isSettled = true
-    }
-    return { db: opened, files, descriptor, settle }
+    return { db: opened, files, descriptor, isDurable }
   } catch (error) {
     db?.close()
     throw refusal(path, error as Error)

@@ -20,61 +20,68 @@ export type Work = Batch | Statement
 /** `deadlineMs`: of `sharedMs`. */
 export type Request = Work & { deadlineMs: number }
 
-/** The first message of the thread: the open files, see `OpenFiles`, or why there are none. */
-export type Started = { opened: FileId[] } | { refused: string }
 export type Done = Outcome[] | number
-/**
- * `broken`: the database must be reopened; `loss`: why acknowledged plants may be lost, which ends the process.
- */
-type Failure = { outcome: FailedOutcome; failed: string; broken: boolean; loss: string | undefined }
-/** Requests are answered in order. */
-export type Answer = { done: Done } | Failure
+/** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
+export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
+const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
-const tell = (message: Started | Answer) => parentPort?.postMessage(message)
+const tell = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
-let database: OpenDatabase
-/** Undefined from an I/O error until the next request. */
-let transact: ((request: Request) => Answer) | undefined
+let database = openDatabase(options)
+/** Undefined if the next request must open the file again: after an I/O error, or while the contents are not durable. */
+let transactions = database.isDurable ? makeTransactions(database) : undefined
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order === 'close') end()
-  const answer = run(order)
-  tell(answer)
-  if (!('failed' in answer) || !answer.broken) return
-  closeDatabase(database)
-  transact = undefined
+  run(order)
 })
+tell(database.files.ids)
 
-try {
-  database = openDatabase(options)
-  transact = makeTransactions(database)
-  tell({ opened: database.files.ids })
-} catch (error) {
-  tell({ refused: (error as Error).message })
-  process.exit()
-}
-
-function run(request: Request): Answer {
+/** Runs and answers a request. Throws if acknowledged plants may be lost, which ends the process. */
+function run(request: Request): void {
+  /** Outcome of a failure: unknown from COMMIT on. */
+  let outcome: FailedOutcome = 'nothing-added'
   try {
-    transact ??= reopen()
+    transactions ??= reopen()
+    const done = transactions.change(request)
+    outcome = 'unknown'
+    transactions.commit()
+    tell({ done })
   } catch (error) {
-    return describeFailure(error, 'nothing-added')
+    const { message, cause = error } = error as Error
+    const isSound = rollBack(database.db) && !isBroken(error)
+    tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
+    if (cause === cutLog) throw error
+    if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
+    if (isSound) return
+    transactions = undefined
+    closeDatabase(database)
   }
-  return transact(request)
 }
 
 function reopen() {
   database.files.check()
+  closeDatabase(database)
   database = openDatabase({ ...options, create: false }, database)
   return makeTransactions(database)
 }
 
+/** False if the state of the database is unknown. */
+function rollBack(db: OpenDatabase['db']): boolean {
+  try {
+    if (db.isOpen && db.isTransaction) db.exec('ROLLBACK')
+    return true
+  } catch {
+    return false
+  }
+}
+
 function end(): never {
-  if (transact) closeDatabase(database)
+  closeDatabase(database)
   process.exit()
 }
 
@@ -84,6 +91,7 @@ function end(): never {
  * other processes may be using it with other locks.
  */
 function closeDatabase({ db, files }: OpenDatabase): void {
+  if (!db.isOpen) return
   try {
     if (files.findFault() !== undefined && files.sharesLocks()) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
@@ -92,8 +100,8 @@ function closeDatabase({ db, files }: OpenDatabase): void {
   db.close()
 }
 
-/** Makes the function that runs requests, each atomically and at most once. */
-function makeTransactions({ db, files, settle }: OpenDatabase): (request: Request) => Answer {
+/** Makes the two steps of a transaction, which runs a request atomically and at most once. */
+function makeTransactions({ db, files }: OpenDatabase) {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
@@ -113,7 +121,7 @@ function makeTransactions({ db, files, settle }: OpenDatabase): (request: Reques
     }
   }
 
-  function change({ text, values }: Statement): number {
+  function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
   }
 
@@ -134,37 +142,21 @@ function makeTransactions({ db, files, settle }: OpenDatabase): (request: Reques
 
   function changeNote(note: NoteChange): void {
     const [text, values] = writeNote(note)
-    if (change({ text, values }) !== 1) throw new Error(`the note ${note.key} has changed`)
+    if (execute({ text, values }) !== 1) throw new Error(`the note ${note.key} has changed`)
   }
 
-  function rollBack(error: unknown, outcome: FailedOutcome): Failure {
-    const failure = describeFailure(error, outcome)
-    if (isFull(error)) failure.failed += `: ${files.path}`
-    try {
-      if (db.isTransaction) db.exec('ROLLBACK')
-    } catch {
-      failure.broken = true
-    }
-    return failure
-  }
-
-  return (request) => {
-    /** Outcome of a failure: unknown from COMMIT on. */
-    let outcome: FailedOutcome = 'nothing-added'
-    try {
+  return {
+    change(request: Request): Done {
       checkLog()
-      settle()
       lock(request.deadlineMs)
       files.check()
-      const done = 'items' in request ? add(request) : change(request)
-      outcome = 'unknown'
+      return 'items' in request ? add(request) : execute(request)
+    },
+    commit(): void {
       commit.run()
       files.check()
       if (checkLog() >= checkpointPages) checkpoint(db)
-      return { done }
-    } catch (error) {
-      return rollBack(error, outcome)
-    }
+    },
   }
 }
 
@@ -175,12 +167,4 @@ function checkpoint(db: OpenDatabase['db']): void {
   } catch (error) {
     if (!isFull(error)) throw error
   }
-}
-
-const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
-
-function describeFailure(error: unknown, outcome: FailedOutcome): Failure {
-  const { message, cause = error } = error as Error
-  const loss = cause === cutLog ? cutLog : isSyncFailure(cause) ? unsynced : undefined
-  return { outcome, failed: message, broken: isBroken(error), loss }
 }

@@ -7,9 +7,9 @@ import { makeOutage } from '../../outage.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
-import { noteFiles, type OpenFiles } from './files.ts'
+import { noteFiles } from './files.ts'
 import { sharedMs } from './locks.ts'
-import type { Answer, Done, Request, Started, Work } from './writer-thread.ts'
+import type { Answer, Done, Request, Work } from './writer-thread.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
@@ -31,46 +31,35 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   // in this process.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
-  const [started] = (await once(worker, 'message')) as [Started]
-  if ('refused' in started) throw new StoreRefused(started.refused)
-  const files = noteFiles(options.path, started.opened)
-  const requests = openRequests((order) => worker.postMessage(order))
-  const health = watch(files, logger)
-  worker.on('message', (answer: Answer) => {
-    health.note(answer)
-    requests.answer(answer)
-    if (!('failed' in answer) || answer.loss === undefined) return
-    // The process ends.
-    worker.removeAllListeners('message')
-    requests.abort()
+  const [ids] = await once(worker, 'message').catch(({ message }) => {
+    throw new StoreRefused(message)
   })
+  const files = noteFiles(options.path, ids)
+  const requests = openRequests((order) => worker.postMessage(order))
+  const outage = makeOutage(logger, words)
+  // Also while nothing is written.
+  const checking = setInterval(() => {
+    const fault = files.findFault()
+    if (fault !== undefined) outage.reportFailure(fault)
+  }, fileCheckMs).unref()
+  worker.on('message', (answer: Answer) => {
+    if ('done' in answer) outage.reportRecovery()
+    else outage.reportFailure(answer.failed)
+    requests.answer(answer)
+  })
+  worker.once('error', ({ message, cause = 'the writer thread failed' }) =>
+    endProcess(logger, String(cause), `${files.path}: ${message}`),
+  )
   worker.once('exit', requests.abort)
   return {
     files,
     send: requests.send,
     /** Accepts no more requests; resolves when those that were sent are done and the database is closed. */
     async close(): Promise<void> {
-      health.stop()
+      clearInterval(checking)
       requests.end()
       await ended
     },
-  }
-}
-
-/** Logs failures of the writer, and of the files, also while nothing is written. */
-function watch(files: OpenFiles, logger: Logger) {
-  const outage = makeOutage(logger, words)
-  const checking = setInterval(() => {
-    const fault = files.findFault()
-    if (fault !== undefined) outage.reportFailure(fault)
-  }, fileCheckMs).unref()
-  return {
-    note(answer: Answer): void {
-      if ('done' in answer) outage.reportRecovery()
-      else if (answer.loss !== undefined) endProcess(logger, answer.loss, `${files.path}: ${answer.failed}`)
-      else outage.reportFailure(answer.failed)
-    },
-    stop: () => clearInterval(checking),
   }
 }
 
