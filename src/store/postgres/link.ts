@@ -8,8 +8,6 @@ import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 import { attemptMs, pauseMs, shortestAttemptMs } from './time-outs.ts'
 
-/** The longest time of a timer of Node. */
-const longestTimerMs = 2 ** 31 - 1
 /** The most pieces of work in progress on a connection. */
 export const maxRunning = 1000
 
@@ -39,10 +37,10 @@ export function makeLink(servers: Servers, role: Role) {
   }
 
   async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
-    const timeoutMs = servers.isReading ? longestTimerMs : Math.min(attemptMs, deadlineMs - performance.now())
+    const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
     const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
-      return await withTimeout(work(session), timeoutMs, makeError)
+      return await (servers.isReading ? work(session) : withTimeout(work(session), timeoutMs, makeError))
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
       const isUnread = error instanceof StoreUnavailable && error.outcome === 'unread'

@@ -7,7 +7,7 @@ import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
 import { Session } from './session.ts'
-import { findStore, prepareStore } from './tables.ts'
+import { createStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
 /** The purpose of a connection; each has one. */
@@ -19,8 +19,6 @@ const words = {
   recovered: 'the database is connected again',
 }
 
-const isMissing = ({ cause }: Partial<Error> = {}) => cause instanceof StoreRefused && cause.isMissing
-
 /** Time that the other servers have to answer after one did. */
 const settleMs = 500
 /** Factor by which each pause between attempts to connect grows. */
@@ -31,8 +29,8 @@ export class Servers {
   readonly #options: OpenOptions
   readonly #outage: Outage
   readonly #closing = new AbortController()
-  /** The origin that is followed. */
-  #followed: string | undefined
+  /** A session with the server that is followed; it may have ended. */
+  #followed: Session | undefined
   /** The last pause between two attempts to connect, while there is no server; otherwise 0. */
   #pauseMs = 0
   #nextAttemptMs = 0
@@ -53,7 +51,7 @@ export class Servers {
   }
 
   follows({ origin }: Session): boolean {
-    return origin === this.#followed
+    return origin === this.#followed?.origin
   }
 
   /**
@@ -73,10 +71,11 @@ export class Servers {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
     const sessions: Session[] = []
-    const names = () => sessions.map(({ server }) => server).slice(0, this.#urls.length)
+    const names = () => sessions.map(({ server }) => server)
     const makeError = () => new Error(`${names()}: no server was ready within ${attemptMs} ms`)
     try {
-      const winner = await withTimeout(this.#find(role, sessions), attemptMs, makeError)
+      for (const url of this.#urls) sessions.push(new Session(url, this.#closing.signal))
+      const winner = await withTimeout(this.#openAny(role, sessions), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
       this.#pauseMs = 0
@@ -93,33 +92,11 @@ export class Servers {
     }
   }
 
-  /** Finds a session, and adds all that it opens to `sessions`. A store is made only if no server can have one. */
-  async #find(role: Role, sessions: Session[]): Promise<Session> {
-    try {
-      return await this.#openAll(role, sessions, this.#urls.length === 1)
-    } catch (error) {
-      const failures: Error[] = error instanceof AggregateError ? error.errors : []
-      const empty = sessions.filter((_, n) => isMissing(failures[n]))
-      if (!this.#options.create || empty.length === 0) throw error
-      const standbys = sessions.filter(({ isStandby }) => isStandby)
-      const found = await Promise.all(standbys.map(findStore))
-      // Two hosts may lead to the same server.
-      const isOneServer = new Set(empty.map(({ origin }) => origin)).size === 1
-      const haveAnswered = empty.length + standbys.length === sessions.length
-      if (isOneServer && haveAnswered && found.every((id) => id === undefined))
-        return this.#openAll(role, sessions, true)
-      const reasons = failures.map(({ message }) => message).join('; ')
-      throw new Error(`a store is created only if all servers but one are standbys without one: ${reasons}`)
-    }
-  }
-
-  /** Opens a session with each server at once. Resolves to the first that can be trusted. */
-  #openAll(role: Role, sessions: Session[], mayCreate: boolean): Promise<Session> {
+  /** Opens all sessions at once. Resolves to the first that can be trusted. */
+  #openAny(role: Role, all: Session[]): Promise<Session> {
     // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
     const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
-    const all = this.#urls.map((url) => new Session(url, this.#closing.signal))
-    sessions.push(...all)
     const opening = all.map((session) => session.open(access, timeoutMs))
     const settled = Promise.allSettled(opening)
     const admit = async (session: Session, n: number) => {
@@ -127,7 +104,10 @@ export class Servers {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
         this.#refuseDeposed(session, all)
-        return await this.#admit(session, mayCreate)
+        await this.#findStore(session, all)
+        // To write, its log must be on the standbys.
+        if (!this.isReading) await session.passBarrier(this.#pauseMs > 0)
+        return session
       } catch (error) {
         throw failureOf(session.server, error as Error)
       }
@@ -136,28 +116,40 @@ export class Servers {
   }
 
   /** Throws if a server of the same cluster is, or was, on a later timeline. A restart accepts the only server. */
-  #refuseDeposed({ origin, server }: Session, all: Session[]): void {
-    const [timeline = '', system] = origin.split('/')
-    const others = this.#urls.length === 1 ? [] : [this.#followed ?? '', ...all.map((one) => one.origin)]
-    for (const [latest = '', same] of others.map((one) => one.split('/')))
-      if (same === system && latest > timeline && timeline !== '')
-        throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${latest} was seen`)
+  #refuseDeposed({ timeline, system, server }: Session, all: Session[]): void {
+    if (!timeline || this.#urls.length === 1) return
+    const isLater = (other?: Session) => other?.system === system && (other.timeline ?? '') > timeline
+    const later = [this.#followed, ...all].find(isLater)
+    if (later)
+      throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${later.timeline} was seen`)
   }
 
-  /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
-  async #admit(session: Session, mayCreate: boolean): Promise<Session> {
-    // A server that was restored from a backup may have another store, or none.
-    const create = this.#options.create === true && mayCreate && this.storeId === undefined
-    const id = await prepareStore(session, { ...this.#options, create })
+  /** Throws unless a server has this store, which is created if no server can have one. */
+  async #findStore(session: Session, all: Session[]): Promise<void> {
+    const id = (await findStore(session)) ?? (await this.#createStore(session, all))
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
-    if (!this.isReading) await session.passBarrier(this.#pauseMs > 0)
-    return session
   }
 
-  /** `before`: the origin that was followed when the attempt began. */
-  #follow({ origin, server }: Session, before: string | undefined): void {
-    if (origin === this.#followed) return
+  async #createStore(session: Session, all: Session[]): Promise<string> {
+    // A server that was restored from a backup may have another store, or none.
+    if (!this.#options.create || this.storeId !== undefined)
+      throw new StoreRefused('it does not contain a plant store', { isMissing: true })
+    // Two hosts may lead to the same server.
+    const others = all.filter(({ origin }) => origin !== session.origin)
+    const standbys = others.filter(({ timeline }) => timeline === null)
+    const found = await Promise.all(standbys.map(findStore))
+    if (standbys.length < others.length || found.some((id) => id !== undefined))
+      throw new Error(
+        'it does not contain a plant store, and one is created only if all other servers are standbys without one',
+      )
+    return createStore(session, this.#options)
+  }
+
+  /** `before`: the server that was followed when the attempt began. */
+  #follow(session: Session, before: Session | undefined): void {
+    const { origin, server } = session
+    if (this.follows(session)) return
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed)
       throw new Error(`switched from ${server} to another server in the meantime`)
@@ -165,7 +157,7 @@ export class Servers {
     if (this.#followed && this.isReading)
       throw new StoreRefused(`${server} is not the server that this command was reading from`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
-    this.#followed = origin
+    this.#followed = session
   }
 
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */

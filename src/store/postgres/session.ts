@@ -28,9 +28,12 @@ export class Session {
   readonly server: string
   readonly #options: pg.ClientConfig
   readonly #client: pg.Client
-  /** Identifies the timeline (empty for a standby), the database, and the last start of the server. */
+  /** The timeline of its log; null for a standby, undefined before the session is open. */
+  timeline: string | null | undefined
+  /** Identifies the cluster. */
+  system = ''
+  /** Identifies the timeline, the cluster, the database, and the last start of the server. */
   origin = ''
-  isStandby = false
   /** When the last barrier began, as `performance.now()`, and the one that is in progress. */
   #provenMs = -Infinity
   #proving: Promise<void> | undefined
@@ -70,11 +73,12 @@ export class Session {
   async open(access: Access, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
-    const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
-    const { read_only, is_backed, timeline, place } = rows[0] as Prepared
-    this.origin = `${timeline ?? ''}/${place}`
-    this.isStandby = timeline === null
-    if (access !== 'any' && this.isStandby) throw new Error('it is a standby and does not accept writes')
+    const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
+    const { read_only, is_backed, timeline, system, place } = rows[0] as Row
+    this.timeline = timeline
+    this.system = system
+    this.origin = `${timeline}/${system}/${place}`
+    if (access !== 'any' && timeline === null) throw new Error('it is a standby and does not accept writes')
     if (access === 'write') refuseAlone(is_backed)
     else await this.query('SET default_transaction_read_only = on')
     if (access === 'write' && read_only === 'on')
@@ -144,7 +148,7 @@ const settings = `
   ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
   ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan')`
 
-type Prepared = { read_only: string; is_backed: boolean; timeline: string | null; place: string }
+type Row = { read_only: string; is_backed: boolean; timeline: string | null; system: string; place: string }
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
@@ -161,8 +165,8 @@ const endBarriers = `
 const prepareSession = `
   SELECT current_setting('transaction_read_only') AS read_only, ${isBacked} AS is_backed,
     CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
-    (SELECT system_identifier FROM pg_control_system()) || '/' ||
-      (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
+    (SELECT system_identifier::text FROM pg_control_system()) AS system,
+    (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS place,
     (SELECT count(set_config(name, value, false)) FROM (VALUES ${settings}) AS setting (name, value)
       WHERE current_setting(name, true) IS NOT NULL),

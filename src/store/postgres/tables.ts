@@ -10,24 +10,6 @@ export const tables = ['meta', 'plants', 'tokens', 'head']
 
 const shownTables = 5
 
-/**
- * Resolves to the store's id. Makes a missing store if `create` is set, in one transaction. Rejects with
- * StoreRefused, with the database untouched.
- */
-export async function prepareStore(session: Session, options: OpenOptions): Promise<string> {
-  const found = await findStore(session)
-  if (found !== undefined) return found
-  if (!options.create) throw new StoreRefused('it does not contain a plant store', { isMissing: true })
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-  await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
-  // Another replica may have made it before this one had the lock.
-  const made = await findStore(session)
-  const id = made ?? (await createStore(session, options))
-  await session.query('COMMIT')
-  if (made === undefined) options.made?.()
-  return id
-}
-
 /** The tables on the search path with one of our names, `meta` first. They may be views. */
 const namesakes = `
   SELECT name, relnamespace::regnamespace::text AS schema
@@ -60,8 +42,21 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
   return rows[0]?.values ?? {}
 }
 
-/** Makes the tables; resolves to the id of the store. */
-async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
+/**
+ * Creates a store, in one transaction, unless another replica has just done so. Resolves to its id. Rejects with
+ * StoreRefused, with the database untouched.
+ */
+export async function createStore(session: Session, options: OpenOptions): Promise<string> {
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
+  const found = await findStore(session)
+  const id = found ?? (await makeTables(session, options))
+  await session.query('COMMIT')
+  if (found === undefined) options.made?.()
+  return id
+}
+
+async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
   const { encoding, others } = (await session.query<Place>(findPlace)).rows[0] as Place
   if (mustBeAlone && others.length > 0)
     throw new StoreRefused(

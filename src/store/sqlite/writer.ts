@@ -47,9 +47,10 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
     else outage.reportFailure(answer.failed)
     requests.answer(answer)
   })
-  worker.once('error', ({ message, cause = 'the writer thread failed' }) =>
-    endProcess(logger, String(cause), `${files.path}: ${message}`),
-  )
+  worker.once('error', (error) => {
+    if (typeof error.cause !== 'string') throw error
+    endProcess(logger, error.cause, `${files.path}: ${error.message}`)
+  })
   worker.once('exit', requests.abort)
   return {
     files,
