@@ -3,8 +3,8 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
-import { StoreRefused, StoreUnavailable } from '../errors.ts'
-import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
+import { StoreRefused } from '../errors.ts'
+import { type Dialect, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { localHost, readUrl, splitHosts } from './hosts.ts'
@@ -63,10 +63,7 @@ function warn(logger: Logger, plain: string[], cluster: ClusterStatus | null): v
   for (const name of cluster?.unsafe ?? []) logger.warn(describeUnsafe(name))
 }
 
-const reject = async (): Promise<never> => {
-  throw new StoreUnavailable('nothing-added', 'the database is open read-only')
-}
-const readOnly = { append: reject, execute: reject, idle: async () => {} }
+const readOnly = { append: refuseWrite, execute: refuseWrite, idle: async () => {} }
 
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
@@ -88,14 +85,16 @@ export function findPlainHosts(urls: string[]): string[] {
 }
 
 const postgresDialect: Dialect = {
-  schemaFaults: `
-    SELECT column1 || ' is missing from the schema' AS fault
-    FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
-    WHERE column1 NOT IN (
-      SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
-      UNION ALL SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-        WHERE indrelid = 'plants'::regclass AND indisvalid)
-    UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
-      FROM head HAVING count(*) <> 1`,
+  checks: {
+    'the schema': `
+      SELECT column1 || ' is missing from the schema' AS fault
+      FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
+      WHERE column1 NOT IN (
+        SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
+        UNION ALL SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+          WHERE indrelid = 'plants'::regclass AND indisvalid)
+      UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
+        FROM head HAVING count(*) <> 1`,
+  },
   elements: 'json_array_elements',
 }

@@ -1,7 +1,7 @@
 // What both engines do in the same way in SQL: all of a store except its log, its status, and opening and closing.
-import type { NoteChange, Store, StoredPlant } from '../engine.ts'
+import type { StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { Dialect, Sql, SqlStore, Value } from './sql.ts'
+import type { Dialect, Sql, SqlStore } from './sql.ts'
 import { makeTokens } from './sql-tokens.ts'
 
 type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
@@ -9,6 +9,10 @@ type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
 /** `adopted`: called with the id of another store that this one has taken over. */
 export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string) => {}): Shared {
   const { select, execute } = sql
+  const makeCheck = ([part, text]: [string, string]) => {
+    const find = async () => (await select(text)).map(({ fault }) => String(fault))
+    return [part, find] as const
+  }
   return {
     sql,
     tokens: makeTokens(sql),
@@ -26,7 +30,7 @@ export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string)
       const rows = await select(`SELECT id, item FROM plants WHERE id IN (${['NULL', ...ids]})`)
       return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
     },
-    checks: makeChecks(sql, dialect),
+    checks: Object.fromEntries(Object.entries({ ...dialect.checks, ...checks }).map(makeCheck)),
     async adopt(id) {
       const isAdopted = (await execute(adopt, [id])) === 1
       if (isAdopted) adopted(id)
@@ -41,36 +45,13 @@ export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string)
   }
 }
 
-/** The statement that changes a note. It changes one row, or none if the value is not `before`. */
-export function writeNote({ key, before, value }: NoteChange): [text: string, values: string[]] {
-  if (before === '') return ['INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [key, value]]
-  return ['UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', [key, value, before]]
-}
-
-/** Queries for faults. */
-const early = `
-  SELECT 'plant ' || position || ' is before the first position' AS fault
-  FROM plants WHERE position < 1 ORDER BY position LIMIT 1`
-const doubles = `
-  SELECT 'plant ' || max(position) || ' has the id ' || id || ', which another plant also has' AS fault
-  FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY max(position) LIMIT 10`
-
-function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Store['checks'] {
-  const find = (text: string) => async () => (await select(text)).map(({ fault }) => String(fault))
-  return {
-    ...(integrity && { 'the file': async () => (await select(integrity)).flatMap(readReport) }),
-    'the schema': find(schemaFaults),
-    'the beginning of the log': find(early),
-    'the ids': find(doubles),
-  }
-}
-
-/** Reads a row of the database's own check: one fault per line, below a heading with the name of the database. */
-function readReport(row: Record<string, Value>): string[] {
-  return String(Object.values(row)[0])
-    .split('\n')
-    .filter((line) => line !== 'ok' && !line.startsWith('***'))
-    .map((line) => `integrity check: ${line}`)
+const checks = {
+  'the beginning of the log': `
+    SELECT 'plant ' || position || ' is before the first position' AS fault
+    FROM plants WHERE position < 1 ORDER BY position LIMIT 1`,
+  'the ids': `
+    SELECT 'plant ' || max(position) || ' has the id ' || id || ', which another plant also has' AS fault
+    FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY max(position) LIMIT 10`,
 }
 
 /**

@@ -18,7 +18,7 @@ const insert = `
 /** Condition for a token that was not rotated before: no expiry, or no newer valid token of its name. */
 const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
-    AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
+    AND ${isValid('$5')}))`
 
 /** One statement, so that adding the new token and ending the old one are atomic. */
 const replace = `

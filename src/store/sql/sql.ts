@@ -1,6 +1,7 @@
 // The SQL that both engines understand: queries with parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within
 // ±(2^53−1).
-import type { Store } from '../engine.ts'
+import type { NoteChange, Store } from '../engine.ts'
+import { StoreUnavailable } from '../errors.ts'
 
 export type Value = string | number | null
 export type Row = Record<string, Value>
@@ -17,10 +18,19 @@ export type SqlStore = Store & { readonly sql: Sql }
 
 /** The differences between the engines. */
 export type Dialect = {
-  /** The query for missing parts of the schema: those that keep the log append-only and its ids unique. */
-  readonly schemaFaults: string
-  /** The query of the database's own check, whose only row is `ok` if there is no fault. */
-  readonly integrity?: string
+  /** Queries for faults, by the name of the part that is checked. Each row has a `fault` in words. */
+  readonly checks: Record<string, string>
   /** The function that makes a row `value` of each element of a JSON array. */
   readonly elements: string
+}
+
+/** Stands for the writing methods of a store that is open to read. */
+export async function refuseWrite(): Promise<never> {
+  throw new StoreUnavailable('nothing-added', 'the database is open read-only')
+}
+
+/** The statement that changes a note. It changes one row, or none if the value is not `before`. */
+export function writeNote({ key, before, value }: NoteChange): [text: string, values: string[]] {
+  if (before === '') return ['INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [key, value]]
+  return ['UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', [key, value, before]]
 }

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
-import { applicationId, steps, version } from '../sql/schema.ts'
+import { sqliteTables, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
@@ -82,15 +82,15 @@ function configure(db: DatabaseSync): void {
   db.exec('PRAGMA wal_autocheckpoint = 0')
 }
 
-/** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
+/** Makes the tables of an empty database, unless another process has made them before this one had the lock. */
 function makeTables(db: DatabaseSync, path: string): void {
   if (readVersion(db) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  for (const { sqlite } of steps.slice(readVersion(db))) db.exec(sqlite)
-  const id = randomBytes(16).toString('base64url')
-  db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)
-  db.exec(`PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
+  if (readVersion(db) === 0) {
+    const id = randomBytes(16).toString('base64url')
+    db.exec(`${sqliteTables} INSERT INTO meta VALUES ('store', '${id}')`)
+  }
   db.exec('COMMIT')
 }
 

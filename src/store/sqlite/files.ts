@@ -19,11 +19,7 @@ export type OpenFiles = ReturnType<typeof noteFiles>
 export function noteFiles(path: string, known?: FileId[]) {
   // Links are resolved each time, because the next process looks for the log where the path leads then.
   const findNames = (target = resolveLinks(path)) => [path, `${target}-wal`, `${target}-shm`] as const
-  const ids =
-    known ??
-    findNames()
-      .map((name) => statSync(name))
-      .map(({ dev, ino }) => ({ dev, ino }))
+  const ids: FileId[] = known ?? findNames().map((name) => statSync(name))
   /** The last known length of the database. */
   let bytes = 0
 

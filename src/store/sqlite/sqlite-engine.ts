@@ -5,9 +5,9 @@ import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
-import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { StoreRefused } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
-import type { Dialect, Sql, SqlStore } from '../sql/sql.ts'
+import { type Dialect, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { makeDirectory, resolveLinks } from './file-system.ts'
 import { sqlitePath } from './path.ts'
@@ -43,10 +43,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
 /** Makes a store; without a writer it is read-only. */
 async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
-  const send: Writer['send'] = async (work, deadlineMs) => {
-    if (writer) return writer.send(work, deadlineMs)
-    throw new StoreUnavailable('nothing-added', 'the database is open read-only')
-  }
+  const send: Writer['send'] = writer?.send ?? refuseWrite
   const append: PlantLog['append'] = async (entries, options = {}) => {
     const { deadlineMs = performance.now() + storeLimitMs, note } = options
     const items = entries.map(({ item }) => item)
@@ -82,10 +79,16 @@ function readStatus(path: string): EngineStatus {
 }
 
 const sqliteDialect: Dialect = {
-  schemaFaults: `
-    SELECT column1 || ' is missing from the schema' AS fault
-    FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
-    WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
-  integrity: 'PRAGMA integrity_check(10)',
+  checks: {
+    // SQLite reports several faults in one text, a line for each, below a heading with the name of the database.
+    'the file': `
+      SELECT 'integrity check: ' || value AS fault
+      FROM pragma_integrity_check, json_each('[' || replace(json_quote(integrity_check), '\\n', '","') || ']')
+      WHERE value <> 'ok' AND value NOT LIKE '***%' LIMIT 10`,
+    'the schema': `
+      SELECT column1 || ' is missing from the schema' AS fault
+      FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
+      WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
+  },
   elements: 'json_each',
 }
