@@ -6,7 +6,7 @@ import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
-import { Session } from './session.ts'
+import { endBarriers, Session } from './session.ts'
 import { createStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
@@ -105,8 +105,9 @@ export class Servers {
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
         this.#refuseDeposed(session, all)
         await this.#findStore(session, all)
+        if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // To write, its log must be on the standbys.
-        if (!this.isReading) await session.passBarrier(this.#pauseMs > 0)
+        if (!this.isReading) await session.prove(0)
         return session
       } catch (error) {
         throw failureOf(session.server, error as Error)

@@ -110,23 +110,20 @@ export class Session {
   }
 
   /**
-   * Commits a message in the write-ahead log. Once it is on the standbys, so is everything before it, such as plants
-   * that no standby had when the primary restarted. Does not complete while the standbys do not answer. `endOthers`:
-   * first ends abandoned barriers, because no time-out of the server ends a wait for standbys. Ending the wait of a
-   * batch would show its plants.
+   * Passes a barrier, which callers share, if none has begun in the last `leaseMs`: commits a message in the write-ahead
+   * log. Once it is on the standbys, so is everything before it, such as plants that no standby had when the primary
+   * restarted. Does not complete while the standbys do not answer.
    */
-  async passBarrier(endOthers: boolean): Promise<void> {
-    if (endOthers) await this.query(endBarriers)
+  async prove(leaseMs: number): Promise<void> {
+    if (performance.now() - this.#provenMs <= leaseMs) return
+    this.#proving ??= this.#passBarrier().finally(() => (this.#proving = undefined))
+    await this.#proving
+  }
+
+  async #passBarrier(): Promise<void> {
     const startMs = performance.now()
     await this.commit([{ text: barrier }])
     this.#provenMs = startMs
-  }
-
-  /** Passes a barrier if none has begun in the last `leaseMs`. Callers share it. */
-  async prove(leaseMs: number): Promise<void> {
-    if (performance.now() - this.#provenMs <= leaseMs) return
-    this.#proving ??= this.passBarrier(false).finally(() => (this.#proving = undefined))
-    await this.#proving
   }
 
   destroy(): void {
@@ -152,7 +149,11 @@ type Row = { read_only: string; is_backed: boolean; timeline: string | null; sys
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
-const endBarriers = `
+/**
+ * Ends abandoned barriers, because no time-out of the server ends a wait for standbys. Ending the wait of a batch would
+ * show its plants.
+ */
+export const endBarriers = `
   SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
     AND clock_timestamp() - query_start > interval '${attemptMs} ms'`

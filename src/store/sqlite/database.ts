@@ -42,14 +42,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     untilFree(() => configure(opened))
     // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
     opened.exec('PRAGMA busy_timeout = 0')
-    let isDurable = true
-    try {
-      makeDurable(opened, path, descriptor)
-    } catch (error) {
-      // On a full disk the plants can be listed.
-      if (former || !isFull(error)) throw error
-      isDurable = false
-    }
+    const isDurable = makeDurable(opened, path, descriptor)
     makeTables(opened, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
@@ -97,15 +90,27 @@ function makeTables(db: DatabaseSync, path: string): void {
 /**
  * Makes the contents of a database durable: syncs its write-ahead log, checkpoints that as far as other readers allow,
  * and syncs the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process
- * that was killed may not have synced it.
+ * that was killed may not have synced it. Returns false on a full disk.
  */
-function makeDurable(db: DatabaseSync, path: string, descriptor: number): void {
+function makeDurable(db: DatabaseSync, path: string, descriptor: number): boolean {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {
     // There is none, or the last other process has written it back and removed it just now.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
-  db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  const isDone = checkpoint(db, 'TRUNCATE')
   fsyncSync(descriptor)
+  return isDone
+}
+
+/** Writes the log back into the database. Returns false on a full disk, where plants can still be listed. */
+export function checkpoint(db: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE'): boolean {
+  try {
+    db.exec(`PRAGMA wal_checkpoint(${mode})`)
+    return true
+  } catch (error) {
+    if (isFull(error)) return false
+    throw error
+  }
 }

@@ -57,25 +57,17 @@ export function giveToOwner(path: string): void {
 
 /** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
-  const made: string[] = []
-  for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
+  if (existsSync(directory)) return
+  makeDirectory(dirname(resolve(directory)))
   try {
-    for (const one of made.toReversed()) {
-      makeOne(one)
-      giveToOwner(one)
-      syncDirectoryOf(one)
-    }
-  } catch (error) {
-    throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
-  }
-}
-
-/** Not `recursive`, which never ends in /proc. */
-function makeOne(directory: string): void {
-  try {
+    // Not `recursive`, which never ends in /proc.
     mkdirSync(directory, { mode: 0o700 })
+    giveToOwner(directory)
+    syncDirectoryOf(directory)
   } catch (error) {
+    const { message, syscall } = error as NodeJS.ErrnoException
     // Another process has made it meanwhile.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (syscall === 'mkdir' && existsSync(directory)) return
+    throw new StoreRefused(`cannot make the directory ${directory}: ${message}`)
   }
 }

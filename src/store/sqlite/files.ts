@@ -34,26 +34,21 @@ export function noteFiles(path: string, known?: FileId[]) {
     return undefined
   }
 
-  function findAnyFault(): string | undefined {
-    try {
-      return findNames()
-        .map(findFaultIn)
-        .find((one) => one !== undefined)
-    } catch (error) {
-      const { path: name = path, code } = error as NodeJS.ErrnoException
-      return `${name} cannot be examined (${code})`
-    }
-  }
-
   /**
    * Returns why nothing may be added, as a message for the operator; undefined if all is well. Never throws: a file
    * that cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
-    const fault = findAnyFault()
-    return (
-      fault && `${fault}: put the original file back, or restart to use the file that is now at this path`
-    )
+    const todo = 'put the original file back, or restart to use the file that is now at this path'
+    try {
+      const fault = findNames()
+        .map(findFaultIn)
+        .find((one) => one !== undefined)
+      return fault && `${fault}: ${todo}`
+    } catch (error) {
+      const { path: name = path, code } = error as NodeJS.ErrnoException
+      return `${name} cannot be examined (${code}): ${todo}`
+    }
   }
 
   /** Throws StoreRefused if there is a fault. */

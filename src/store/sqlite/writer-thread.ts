@@ -6,7 +6,7 @@ import type { NoteChange, Outcome } from '../engine.ts'
 import type { FailedOutcome } from '../errors.ts'
 import { checksumOf } from '../sql/checksum.ts'
 import { type Value, writeNote } from '../sql/sql.ts'
-import { type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
+import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
 import { isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
 import { cutLog, makeLogCheck } from './files.ts'
@@ -66,6 +66,7 @@ function reopen() {
   database.files.check()
   closeDatabase(database)
   database = openDatabase({ ...options, create: false }, database)
+  if (!database.isDurable) throw new Error(`database or disk is full: ${options.path}`)
   return makeTransactions(database)
 }
 
@@ -154,16 +155,8 @@ function makeTransactions({ db, files }: OpenDatabase) {
     commit(): void {
       commit.run()
       files.check()
-      if (checkLog() >= checkpointPages) checkpoint(db)
+      // On a full disk the plants are durable in the log.
+      if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
     },
-  }
-}
-
-/** The plants are durable in the log, so a full disk is no failure. */
-function checkpoint(db: OpenDatabase['db']): void {
-  try {
-    db.exec('PRAGMA wal_checkpoint(PASSIVE)')
-  } catch (error) {
-    if (!isFull(error)) throw error
   }
 }

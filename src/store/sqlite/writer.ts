@@ -75,22 +75,21 @@ function endProcess(logger: Logger, message: string, reason: string): void {
 
 /** The requests to the writer, which answers them in order. */
 export function openRequests(post: (order: Request | 'close') => void) {
-  const waiting: (PromiseWithResolvers<Done> & { isOverdue: boolean })[] = []
+  const waiting: (PromiseWithResolvers<Done> & { deadlineMs: number })[] = []
   let isEnding = false
   return {
     /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
     async send(work: Work, deadlineMs: number): Promise<Done> {
+      const nowMs = performance.now()
       // While one is overdue, the disk is stuck.
-      if (isEnding || waiting.some(({ isOverdue }) => isOverdue))
+      if (isEnding || waiting.some((earlier) => earlier.deadlineMs <= nowMs))
         throw new StoreUnavailable('nothing-added', 'the writer thread is not responding')
-      const request = { ...Promise.withResolvers<Done>(), isOverdue: false }
-      const leftMs = Math.max(0, deadlineMs - performance.now())
+      const request = { ...Promise.withResolvers<Done>(), deadlineMs }
+      const leftMs = Math.max(0, deadlineMs - nowMs)
       waiting.push(request)
       post({ ...work, deadlineMs: sharedMs() + leftMs })
-      return withTimeout(request.promise, leftMs, () => {
-        request.isOverdue = true
-        return new StoreUnavailable('unknown', 'the writer thread timed out')
-      })
+      const makeError = () => new StoreUnavailable('unknown', 'the writer thread timed out')
+      return withTimeout(request.promise, leftMs, makeError)
     },
     /** Settles the first request; one that has timed out was rejected already. */
     answer(answer: Answer): void {
