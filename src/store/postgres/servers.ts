@@ -94,15 +94,15 @@ export class Servers {
 
   /** Opens all sessions at once. Resolves to the first that can be trusted. */
   #openAny(role: Role, all: Session[]): Promise<Session> {
-    // If no primary is found, a standby is good enough for reading: a URL may name only a standby.
-    const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
-    const opening = all.map((session) => session.open(access, timeoutMs))
+    const opening = all.map((session) => session.open(this.isReading, timeoutMs))
     const settled = Promise.allSettled(opening)
     const admit = async (session: Session, n: number) => {
       try {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
+        // For reading a standby is good enough once no primary was found: a URL may name only a standby.
+        if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
         await this.#findStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)

@@ -12,9 +12,6 @@ import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
 
-/** The purpose of a session: to write, to read from the primary, or to read from any server. */
-type Access = 'write' | 'primary' | 'any'
-
 /** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {
   if (isBacked) return
@@ -67,10 +64,10 @@ export class Session {
   }
 
   /**
-   * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
+   * Connects, to write unless `isReading`. To write, the server must be a primary that has its standbys. `timeoutMs`: the
    * server ends statements that take longer; 0: no limit.
    */
-  async open(access: Access, timeoutMs: number): Promise<void> {
+  async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
     const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
@@ -78,11 +75,11 @@ export class Session {
     this.timeline = timeline
     this.system = system
     this.origin = `${timeline}/${system}/${place}`
-    if (access !== 'any' && timeline === null) throw new Error('it is a standby and does not accept writes')
-    if (access === 'write') refuseAlone(is_backed)
-    else await this.query('SET default_transaction_read_only = on')
-    if (access === 'write' && read_only === 'on')
+    if (isReading) await this.query('SET default_transaction_read_only = on')
+    else if (timeline === null) throw new Error('it is a standby and does not accept writes')
+    else if (read_only === 'on')
       throw new Error('it does not accept writes: default_transaction_read_only is on')
+    else refuseAlone(is_backed)
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */

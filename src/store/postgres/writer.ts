@@ -119,8 +119,7 @@ async function findPosition(session: Session): Promise<number> {
 }
 
 async function changeNote(session: Session, note: NoteChange): Promise<void> {
-  const [text, values] = writeNote(note)
-  const { rowCount } = await session.query({ text, values })
+  const { rowCount } = await session.query(writeNote(note))
   if (rowCount !== 1) throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
 }
 

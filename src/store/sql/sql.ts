@@ -30,7 +30,8 @@ export async function refuseWrite(): Promise<never> {
 }
 
 /** The statement that changes a note. It changes one row, or none if the value is not `before`. */
-export function writeNote({ key, before, value }: NoteChange): [text: string, values: string[]] {
-  if (before === '') return ['INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [key, value]]
-  return ['UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', [key, value, before]]
+export function writeNote({ key, before, value }: NoteChange): { text: string; values: string[] } {
+  if (before === '')
+    return { text: 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', values: [key, value] }
+  return { text: 'UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', values: [key, value, before] }
 }

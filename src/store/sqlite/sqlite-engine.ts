@@ -4,7 +4,7 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
+import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
 import { type Dialect, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
@@ -57,7 +57,11 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
     ...makeSqlStore({ select, execute }, sqliteDialect),
-    status: async () => readStatus(path),
+    status: async () => ({
+      engineVersion: String(process.versions.sqlite),
+      bytes: sizeOf(path) + sizeOf(`${resolveLinks(path)}-wal`),
+      cluster: null,
+    }),
     async close() {
       // When the writer closes last, SQLite checkpoints and removes the log at the path. That may be the log of another
       // process by now if the files have changed.
@@ -68,15 +72,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
   }
 }
 
-function readStatus(path: string): EngineStatus {
-  const target = resolveLinks(path)
-  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0
-  return {
-    engineVersion: String(process.versions.sqlite),
-    bytes: size(target) + size(`${target}-wal`),
-    cluster: null,
-  }
-}
+const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 const sqliteDialect: Dialect = {
   checks: {

@@ -35,8 +35,9 @@ let database = openDatabase(options)
 let transactions = database.isDurable ? makeTransactions(database) : undefined
 
 parentPort?.on('message', (order: Request | 'close') => {
-  if (order === 'close') end()
-  run(order)
+  if (order !== 'close') return run(order)
+  closeDatabase(database)
+  process.exit()
 })
 tell(database.files.ids)
 
@@ -78,11 +79,6 @@ function rollBack(db: OpenDatabase['db']): boolean {
   } catch {
     return false
   }
-}
-
-function end(): never {
-  closeDatabase(database)
-  process.exit()
 }
 
 /**
@@ -136,13 +132,8 @@ function makeTransactions({ db, files }: OpenDatabase) {
       position++
       return 'added'
     })
-    if (note) changeNote(note)
+    if (note && execute(writeNote(note)) !== 1) throw new Error(`the note ${note.key} has changed`)
     return outcomes
-  }
-
-  function changeNote(note: NoteChange): void {
-    const [text, values] = writeNote(note)
-    if (execute({ text, values }) !== 1) throw new Error(`the note ${note.key} has changed`)
   }
 
   return {
