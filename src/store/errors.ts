@@ -21,12 +21,7 @@ export class StoreUnavailable extends Error {
 }
 
 /** The database cannot be used; the message is one line for the operator. */
-export class StoreRefused extends Error {
-  /** True if it does not exist; the message then says where it was looked for. */
-  readonly isMissing: boolean
+export class StoreRefused extends Error {}
 
-  constructor(message: string, options?: ErrorOptions & { isMissing?: boolean }) {
-    super(message, options)
-    this.isMissing = options?.isMissing ?? false
-  }
-}
+/** The database does not exist; the message says where it was looked for. */
+export class StoreMissing extends StoreRefused {}

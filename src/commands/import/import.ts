@@ -7,7 +7,7 @@ import { checkTarget, writeTexts } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
-import { StoreRefused } from '../../store/errors.ts'
+import { StoreMissing } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
 import { type CheckedSource, checkInput, readRejects, type Source } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
@@ -114,7 +114,7 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
   const onRecords = (records: number) => progress.show(records, undefined, 'record')
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
   const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
-    if (error instanceof StoreRefused && error.isMissing) return check()
+    if (error instanceof StoreMissing) return check()
     throw error
   })
   return { checked, invalid, reasons }

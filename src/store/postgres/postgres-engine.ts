@@ -3,7 +3,7 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
-import { StoreRefused } from '../errors.ts'
+import { StoreMissing, StoreRefused } from '../errors.ts'
 import { type Dialect, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
@@ -29,8 +29,8 @@ export async function openPostgres(url: string, options: OpenOptions): Promise<S
   } catch (error) {
     servers.close()
     const { message, cause } = error as Error
-    const isMissing = cause instanceof StoreRefused && cause.isMissing
-    throw new StoreRefused(`cannot use the database: ${message}`, { cause, isMissing })
+    const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
+    throw new Refused(`cannot use the database: ${message}`, { cause })
   }
 }
 

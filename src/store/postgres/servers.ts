@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeOutage, type Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
-import { StoreRefused } from '../errors.ts'
+import { StoreMissing, StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
 import { endBarriers, Session } from './session.ts'
@@ -135,7 +135,7 @@ export class Servers {
   async #createStore(session: Session, all: Session[]): Promise<string> {
     // A server that was restored from a backup may have another store, or none.
     if (!this.#options.create || this.storeId !== undefined)
-      throw new StoreRefused('it does not contain a plant store', { isMissing: true })
+      throw new StoreMissing('it does not contain a plant store')
     // Two hosts may lead to the same server.
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)

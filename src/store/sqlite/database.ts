@@ -8,7 +8,7 @@ import { sqliteTables, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { lockMs, untilFree } from './locks.ts'
+import { untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, readVersion, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
@@ -36,12 +36,10 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
-    const opened = new DatabaseSync(path, { timeout: lockMs })
+    const opened = new DatabaseSync(path)
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(opened))
-    // From here on SQLite does not wait for locks itself, because it backs off: see `untilFree`.
-    opened.exec('PRAGMA busy_timeout = 0')
     const isDurable = makeDurable(opened, path, descriptor)
     makeTables(opened, path)
     syncDirectoryOf(resolveLinks(path))

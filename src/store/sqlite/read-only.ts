@@ -2,7 +2,7 @@
 // cannot use.
 import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { StoreRefused } from '../errors.ts'
+import { StoreMissing, StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
 import { isSameFile, resolveLinks, syncFile } from './file-system.ts'
 import { lockMs } from './locks.ts'
@@ -71,8 +71,8 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
 }
 
 /** An empty database counts as missing: a process that was killed while it made one has left it. */
-function notOurs(path: string, isMissing: boolean): StoreRefused {
-  return new StoreRefused(`${path} is not a plant store`, { isMissing })
+function notOurs(path: string, isEmpty: boolean): StoreRefused {
+  return new (isEmpty ? StoreMissing : StoreRefused)(`${path} is not a plant store`)
 }
 
 /** Reads the version of the schema; 0 for an empty database. */

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
-import { StoreRefused } from '../errors.ts'
+import { StoreMissing } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
 import { type Dialect, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
@@ -25,7 +25,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   const { mode, create = false } = options
   const path = sqlitePath(url)
   const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
-  if (isNew && !create) throw new StoreRefused(`there is no file ${resolve(path)}`, { isMissing: true })
+  if (isNew && !create) throw new StoreMissing(`there is no file ${resolve(path)}`)
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const writer = await startWriter({ path, create }, options.logger)
