@@ -154,7 +154,7 @@ testPostgres('logs why a session ended', async (t) => {
   const text = 'SELECT pg_terminate_backend(pg_backend_pid()) FROM (VALUES (1)) AS one WHERE $1 = 1'
   const answer = sql.select(text, [1])
   answer.catch(() => {})
-  const line = await find(({ msg }) => msg === 'a connection to the database was lost')
+  const line = await find(({ msg }) => msg === 'a connection to the database failed')
   t.match(line, {
     err: { message: /127\.0\.0\.1:\d+\/\w+: terminating connection/ },
   })

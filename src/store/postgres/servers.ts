@@ -15,8 +15,8 @@ export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
 const words = {
-  failed: 'a connection to the database was lost',
-  recovered: 'the database is connected again',
+  failed: 'a connection to the database failed',
+  recovered: 'the database is connected',
 }
 
 /** Time that the other servers have to answer after one did. */
@@ -36,7 +36,6 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
-  #hasWarned = false
   /** True for a read-only store: reading all of it may take long. */
   readonly isReading: boolean
   /** The store's id, once a first connection was made. */
@@ -87,7 +86,7 @@ export class Servers {
       // Pauses grow with the outage, and are random, so that replicas do not reconnect at the same moment.
       this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
       this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
-      this.reportFailure(failure, role)
+      this.reportFailure(failure.message, role)
       throw failure
     }
   }
@@ -161,13 +160,9 @@ export class Servers {
     this.#followed = session
   }
 
-  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
-  reportFailure(error: Error, role: Role): void {
-    if (this.#closing.signal.aborted) return
-    if (this.#followed) this.#outage.reportFailure(error, { role })
-    else if (!this.#hasWarned)
-      this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
-    this.#hasWarned = true
+  /** Reports a connection that was lost, or could not be made. */
+  reportFailure(fault: Error | string, role: Role): void {
+    if (!this.#closing.signal.aborted) this.#outage.reportFailure(fault, { role })
   }
 
   /** Ends all sessions; what runs on them rejects. */

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { sqliteTables, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
-import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
+import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
 import { untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, readVersion, refusal, refuseStrayLog } from './read-only.ts'
@@ -91,12 +91,7 @@ function makeTables(db: DatabaseSync, path: string): void {
  * that was killed may not have synced it. Returns false on a full disk.
  */
 function makeDurable(db: DatabaseSync, path: string, descriptor: number): boolean {
-  try {
-    syncFile(`${resolveLinks(path)}-wal`)
-  } catch (error) {
-    // There is none, or the last other process has written it back and removed it just now.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
+  syncLog(path)
   const isDone = checkpoint(db, 'TRUNCATE')
   fsyncSync(descriptor)
   return isDone

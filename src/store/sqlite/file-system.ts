@@ -33,6 +33,16 @@ export function syncFile(path: string): void {
   syncAndClose(openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
+/** Syncs the write-ahead log of a database, if there is one. */
+export function syncLog(path: string): void {
+  try {
+    syncFile(`${resolveLinks(path)}-wal`)
+  } catch (error) {
+    // The last other process may have written it back and removed it just now.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
 /** Syncs the directory of a file, so that its name survives a power cut. */
 export function syncDirectoryOf(path: string): void {
   // On Windows a directory cannot be opened, and need not be.

@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
-import { isSameFile, resolveLinks, syncFile } from './file-system.ts'
+import { isSameFile, resolveLinks, syncLog } from './file-system.ts'
 import { lockMs } from './locks.ts'
 
 const headerBytes = 100
@@ -22,10 +22,9 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   try {
     // SQLite itself would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
-    const log = `${resolveLinks(path)}-wal`
     refuseStranger(path, uid)
     db = new DatabaseSync(path, { readOnly: true, timeout: lockMs })
-    if (statSync(log, { throwIfNoEntry: false })?.size) syncFile(log)
+    syncLog(path)
     checkStore(db, path, mayBeEmpty)
     return db
   } catch (error) {

@@ -49,10 +49,7 @@ function makeHeadReader(db: DatabaseSync) {
   return (positions: readonly number[] = []): Head => {
     const [position, mark] = (readLast.get() ?? [0, '']) as unknown as [number, string]
     if (position !== known?.position || mark !== known.mark || marks.size > maxMarks) {
-      const own = new Map<number, string | undefined>([
-        [0, ''],
-        [position, mark],
-      ])
+      const own = new Map<number, string | undefined>([[0, '']]).set(position, mark)
       marks = own
       known = { position, mark, markOf: (asked) => own.get(asked) }
     }

@@ -6,7 +6,6 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreMissing } from '../errors.ts'
-import { storeLimitMs } from '../in-time.ts'
 import { type Dialect, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { makeDirectory, resolveLinks } from './file-system.ts'
@@ -44,14 +43,12 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
 async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = writer?.send ?? refuseWrite
-  const append: PlantLog['append'] = async (entries, options = {}) => {
-    const { deadlineMs = performance.now() + storeLimitMs, note } = options
+  const append: PlantLog['append'] = async (entries, { deadlineMs, note } = {}) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
     return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
   }
-  const execute: Sql['execute'] = async (text, values = []) =>
-    (await send({ text, values }, performance.now() + storeLimitMs)) as number
+  const execute: Sql['execute'] = async (text, values = []) => (await send({ text, values })) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")
   return {
     id: String(row?.value),

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { makeOutage } from '../../outage.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
-import { withTimeout } from '../in-time.ts'
+import { storeLimitMs, withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
 import { noteFiles } from './files.ts'
 import { sharedMs } from './locks.ts'
@@ -79,7 +79,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
   let isEnding = false
   return {
     /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
-    async send(work: Work, deadlineMs: number): Promise<Done> {
+    async send(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
       const nowMs = performance.now()
       // While one is overdue, the disk is stuck.
       if (isEnding || waiting.some((earlier) => earlier.deadlineMs <= nowMs))
