@@ -35,7 +35,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
       throw new StoreRefused(`${path}-wal belongs to a missing database: put it back, or move the log away`)
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
-    else if (!create || before.size > 0) untilFree(() => openReadOnly(path, create).close())
+    else if (!create || before.size > 0) openReadOnly(path, create).close()
     const opened = new DatabaseSync(path)
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')

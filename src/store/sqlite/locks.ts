@@ -18,7 +18,8 @@ export function untilFree(attempt: () => void, waitMs = lockMs): void {
       attempt()
       return
     } catch (error) {
-      if (!isBusy(error) || performance.now() > endMs) throw error
+      if (!isBusy(error)) throw error
+      if (performance.now() > endMs) throw new Error('the database is locked by another program')
     }
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
   }

@@ -7,7 +7,7 @@ import type { FailedOutcome } from '../errors.ts'
 import { checksumOf } from '../sql/checksum.ts'
 import { type Value, writeNote } from '../sql/sql.ts'
 import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
-import { isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
+import { isBroken, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
 import { cutLog, makeLogCheck } from './files.ts'
 import { marginMs, sharedMs, untilFree } from './locks.ts'
@@ -107,16 +107,6 @@ function makeTransactions({ db, files }: OpenDatabase) {
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
   const checkLog = makeLogCheck(db, files.path)
 
-  function lock(deadlineMs: number): void {
-    const waitMs = deadlineMs - marginMs - sharedMs()
-    if (waitMs < 0) throw new Error('too little time is left')
-    try {
-      untilFree(() => begin.run(), waitMs)
-    } catch (error) {
-      throw isBusy(error) ? new Error('timed out waiting for the database lock') : error
-    }
-  }
-
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
   }
@@ -139,7 +129,9 @@ function makeTransactions({ db, files }: OpenDatabase) {
   return {
     change(request: Request): Done {
       checkLog()
-      lock(request.deadlineMs)
+      const waitMs = request.deadlineMs - marginMs - sharedMs()
+      if (waitMs < 0) throw new Error('too little time is left')
+      untilFree(() => begin.run(), waitMs)
       files.check()
       return 'items' in request ? add(request) : execute(request)
     },
