@@ -9,7 +9,7 @@ import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, readVersion, refusal, refuseStrayLog } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -75,10 +75,10 @@ function configure(db: DatabaseSync): void {
 
 /** Makes the tables of an empty database, unless another process has made them before this one had the lock. */
 function makeTables(db: DatabaseSync, path: string): void {
-  if (readVersion(db) === version) return
+  if (pragma(db, 'user_version') === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  if (readVersion(db) === 0) {
+  if (pragma(db, 'user_version') === 0) {
     const id = randomBytes(16).toString('base64url')
     db.exec(`${sqliteTables} INSERT INTO meta VALUES ('store', '${id}')`)
   }

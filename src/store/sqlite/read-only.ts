@@ -65,18 +65,13 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
   if (application === earlierApplicationId) throw refuseEarlier(path)
-  if (application === applicationId) checkVersion(path, readVersion(db))
+  if (application === applicationId) checkVersion(path, Number(pragma(db, 'user_version')))
   else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
 }
 
 /** An empty database counts as missing: a process that was killed while it made one has left it. */
 function notOurs(path: string, isEmpty: boolean): StoreRefused {
   return new (isEmpty ? StoreMissing : StoreRefused)(`${path} is not a plant store`)
-}
-
-/** Reads the version of the schema; 0 for an empty database. */
-export function readVersion(db: DatabaseSync): number {
-  return Number(pragma(db, 'user_version'))
 }
 
 export function pragma(db: DatabaseSync, name: string): unknown {

@@ -31,8 +31,7 @@ const options = workerData as WriterOptions
 const tell = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
 let database = openDatabase(options)
-/** Undefined if the next request must open the file again: after an I/O error, or while the contents are not durable. */
-let transactions = database.isDurable ? makeTransactions(database) : undefined
+let transactions = makeTransactions(database)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
@@ -46,7 +45,8 @@ function run(request: Request): void {
   /** Outcome of a failure: unknown from COMMIT on. */
   let outcome: FailedOutcome = 'nothing-added'
   try {
-    transactions ??= reopen()
+    // After an I/O error, or on a disk that was full.
+    if (!database.db.isOpen || !database.isDurable) reopen()
     const done = transactions.change(request)
     outcome = 'unknown'
     transactions.commit()
@@ -57,18 +57,16 @@ function run(request: Request): void {
     tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
-    if (isSound) return
-    transactions = undefined
-    closeDatabase(database)
+    if (!isSound) closeDatabase(database)
   }
 }
 
-function reopen() {
+function reopen(): void {
   database.files.check()
   closeDatabase(database)
   database = openDatabase({ ...options, create: false }, database)
   if (!database.isDurable) throw new Error(`database or disk is full: ${options.path}`)
-  return makeTransactions(database)
+  transactions = makeTransactions(database)
 }
 
 /** False if the state of the database is unknown. */
