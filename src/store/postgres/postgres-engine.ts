@@ -4,7 +4,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
-import { type Dialect, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
+import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { localHost, readUrl, splitHosts } from './hosts.ts'
@@ -49,7 +49,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   return {
     id: servers.storeId as string,
     log: { append, head, read: makeRead(servers) },
-    ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
+    ...makeSqlStore({ select, execute }, checks, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
     close: () => idle().then(() => servers.close()),
   }
@@ -84,17 +84,14 @@ export function findPlainHosts(urls: string[]): string[] {
     .map(({ host, port }) => `${host}:${port}`)
 }
 
-const postgresDialect: Dialect = {
-  checks: {
-    'the schema': `
-      SELECT column1 || ' is missing from the schema' AS fault
-      FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
-      WHERE column1 NOT IN (
-        SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
-        UNION ALL SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-          WHERE indrelid = 'plants'::regclass AND indisvalid)
-      UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
-        FROM head HAVING count(*) <> 1`,
-  },
-  elements: 'json_array_elements',
+const checks: Checks = {
+  'the schema': `
+    SELECT column1 || ' is missing from the schema' AS fault
+    FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
+    WHERE column1 NOT IN (
+      SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
+      UNION ALL SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+        WHERE indrelid = 'plants'::regclass AND indisvalid)
+    UNION ALL SELECT 'the table head has ' || count(*) || ' rows instead of one'
+      FROM head HAVING count(*) <> 1`,
 }

@@ -103,7 +103,7 @@ export class Servers {
         // For reading a standby is good enough once no primary was found: a URL may name only a standby.
         if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
-        await this.#findStore(session, all)
+        await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // To write, its log must be on the standbys.
         if (!this.isReading) await session.prove(0)
@@ -125,7 +125,7 @@ export class Servers {
   }
 
   /** Throws unless a server has this store, which is created if no server can have one. */
-  async #findStore(session: Session, all: Session[]): Promise<void> {
+  async #checkStore(session: Session, all: Session[]): Promise<void> {
     const id = (await findStore(session)) ?? (await this.#createStore(session, all))
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)

@@ -1,13 +1,13 @@
 // What both engines do in the same way in SQL: all of a store except its log, its status, and opening and closing.
 import type { StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { Dialect, Sql, SqlStore } from './sql.ts'
+import type { Checks, Sql, SqlStore } from './sql.ts'
 import { makeTokens } from './sql-tokens.ts'
 
 type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
 
-/** `adopted`: called with the id of another store that this one has taken over. */
-export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string) => {}): Shared {
+/** `checks`: of this engine. `adopted`: called with the id of another store that this one has taken over. */
+export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) => {}): Shared {
   const { select, execute } = sql
   const makeCheck = ([part, text]: [string, string]) => {
     const find = async () => (await select(text)).map(({ fault }) => String(fault))
@@ -30,7 +30,7 @@ export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string)
       const rows = await select(`SELECT id, item FROM plants WHERE id IN (${['NULL', ...ids]})`)
       return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
     },
-    checks: Object.fromEntries(Object.entries({ ...dialect.checks, ...checks }).map(makeCheck)),
+    checks: Object.fromEntries(Object.entries({ ...checks, ...sharedChecks }).map(makeCheck)),
     async adopt(id) {
       const isAdopted = (await execute(adopt, [id])) === 1
       if (isAdopted) adopted(id)
@@ -38,14 +38,15 @@ export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string)
     },
     async put(plants) {
       const before = (plants[0] as StoredPlant).position - 1
-      const text = `${put} FROM ${dialect.elements}($1) WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`
-      if ((await execute(text, [JSON.stringify(plants), before])) !== plants.length)
+      // As an object, because json_each of PostgreSQL reads no arrays.
+      const values = [JSON.stringify({ ...plants }), before]
+      if ((await execute(put, values)) !== plants.length)
         throw new StoreUnavailable('nothing-added', `the log does not end at ${before}`)
     },
   }
 }
 
-const checks = {
+const sharedChecks: Checks = {
   'the beginning of the log': `
     SELECT 'plant ' || position || ' is before the first position' AS fault
     FROM plants WHERE position < 1 ORDER BY position LIMIT 1`,
@@ -62,7 +63,8 @@ const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
-/** Adds the plants of a JSON array as they are. */
+/** Adds the plants in a JSON object as they are, if the log ends before the first. */
 const put = `
   INSERT INTO plants SELECT CAST(value ->> 'position' AS BIGINT), CAST(value ->> 'id' AS BIGINT), value ->> 'item',
-    value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)`
+    value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)
+  FROM json_each($1) WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`

@@ -16,13 +16,8 @@ export interface Sql {
 /** A store whose engine speaks SQL. */
 export type SqlStore = Store & { readonly sql: Sql }
 
-/** The differences between the engines. */
-export type Dialect = {
-  /** Queries for faults, by the name of the part that is checked. Each row has a `fault` in words. */
-  readonly checks: Record<string, string>
-  /** The function that makes a row `value` of each element of a JSON array. */
-  readonly elements: string
-}
+/** Queries for faults, by the name of the part that is checked. Each row has a `fault` in words. */
+export type Checks = Record<string, string>
 
 /** Stands for the writing methods of a store that is open to read. */
 export async function refuseWrite(): Promise<never> {

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreMissing } from '../errors.ts'
-import { type Dialect, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
+import { type Checks, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { makeDirectory, resolveLinks } from './file-system.ts'
 import { sqlitePath } from './path.ts'
@@ -53,7 +53,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
   return {
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
-    ...makeSqlStore({ select, execute }, sqliteDialect),
+    ...makeSqlStore({ select, execute }, checks),
     status: async () => ({
       engineVersion: String(process.versions.sqlite),
       bytes: sizeOf(path) + sizeOf(`${resolveLinks(path)}-wal`),
@@ -71,17 +71,14 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
 
 const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-const sqliteDialect: Dialect = {
-  checks: {
-    // SQLite reports several faults in one text, a line for each, below a heading with the name of the database.
-    'the file': `
-      SELECT 'integrity check: ' || value AS fault
-      FROM pragma_integrity_check, json_each('[' || replace(json_quote(integrity_check), '\\n', '","') || ']')
-      WHERE value <> 'ok' AND value NOT LIKE '***%' LIMIT 10`,
-    'the schema': `
-      SELECT column1 || ' is missing from the schema' AS fault
-      FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
-      WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
-  },
-  elements: 'json_each',
+const checks: Checks = {
+  // SQLite reports several faults in one text, a line for each, below a heading with the name of the database.
+  'the file': `
+    SELECT 'integrity check: ' || value AS fault
+    FROM pragma_integrity_check, json_each('[' || replace(json_quote(integrity_check), '\\n', '","') || ']')
+    WHERE value <> 'ok' AND value NOT LIKE '***%' LIMIT 10`,
+  'the schema': `
+    SELECT column1 || ' is missing from the schema' AS fault
+    FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
+    WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
 }
