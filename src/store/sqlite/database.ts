@@ -24,7 +24,7 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: num
 
 /** Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. */
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
-  let db: DatabaseSync | undefined
+  const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
     // Looked at first, because another process may be making both files.
@@ -36,20 +36,19 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()
-    const opened = new DatabaseSync(path)
-    db = opened
+    db.open()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
-    untilFree(() => configure(opened))
-    const isDurable = makeDurable(opened, path, descriptor)
-    makeTables(opened, path)
+    untilFree(() => configure(db))
+    const isDurable = makeDurable(db, path, descriptor)
+    makeTables(db, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
-    return { db: opened, files, descriptor, isDurable }
+    return { db, files, descriptor, isDurable }
   } catch (error) {
-    db?.close()
+    if (db.isOpen) db.close()
     throw refusal(path, error as Error)
   }
 }

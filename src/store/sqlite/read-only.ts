@@ -18,17 +18,17 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   const { size, uid } = statSync(path)
   // SQLite treats a file shorter than its header as empty.
   if (size < headerBytes) throw notOurs(path, size === 0)
-  let db: DatabaseSync | undefined
+  const db = new DatabaseSync(path, { readOnly: true, timeout: lockMs, open: false })
   try {
     // SQLite itself would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
     refuseStranger(path, uid)
-    db = new DatabaseSync(path, { readOnly: true, timeout: lockMs })
+    db.open()
     syncLog(path)
     checkStore(db, path, mayBeEmpty)
     return db
   } catch (error) {
-    db?.close()
+    if (db.isOpen) db.close()
     throw refusal(path, error as Error)
   }
 }
