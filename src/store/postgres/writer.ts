@@ -78,11 +78,7 @@ export function makeWriter(link: Link, heads: Link) {
   return { append, execute, idle: () => turn }
 }
 
-async function planBatch(
-  session: Session,
-  entries: Entry[],
-  note: NoteChange | undefined,
-): Promise<Planned<Outcome[]>> {
+async function planBatch(session: Session, entries: Entry[], note?: NoteChange): Promise<Planned<Outcome[]>> {
   const ids = entries.flatMap(({ id }) => id ?? [])
   const [position, items] = await Promise.all([
     findPosition(session),

@@ -17,8 +17,7 @@ const maxMarks = 20_000
 export type Reader = ReturnType<typeof makeReader>
 
 export function makeReader(db: DatabaseSync) {
-  const readPage = db.prepare(pageQuery)
-  readPage.setReturnArrays(true)
+  const readPage = db.prepare(pageQuery, { returnArrays: true })
 
   function read(after: number, last: number, mark: string): Buffer {
     const row = readPage.get(after, last) as unknown as [Uint8Array<ArrayBuffer>, number, string]
@@ -42,8 +41,8 @@ export function makeReader(db: DatabaseSync) {
 
 /** Makes a function that reads the head. Marks are cached while the head, and so everything below it, is unchanged. */
 function makeHeadReader(db: DatabaseSync) {
-  const [readLast, readMark] = [db.prepare(headQuery), db.prepare(markQuery)]
-  for (const statement of [readLast, readMark]) statement.setReturnArrays(true)
+  const readLast = db.prepare(headQuery, { returnArrays: true })
+  const readMark = db.prepare(markQuery, { returnArrays: true })
   let marks = new Map<number, string | undefined>()
   let known: Head | undefined
   return (positions: readonly number[] = []): Head => {
