@@ -43,9 +43,8 @@ export function makeLink(servers: Servers, role: Role) {
       return await (servers.isReading ? work(session) : withTimeout(work(session), timeoutMs, makeError))
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      const isUnread = error instanceof StoreUnavailable && error.outcome === 'unread'
-      // Other work on the session may have failed before. A page that is missing is no failure of the session.
-      if (session === current && !isUnread) {
+      // Other work on the session may have failed before.
+      if (session === current) {
         renew()
         servers.reportFailure(failure, role)
       }

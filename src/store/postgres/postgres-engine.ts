@@ -3,7 +3,7 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
-import { StoreMissing, StoreRefused } from '../errors.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
@@ -67,9 +67,12 @@ const readOnly = { append: refuseWrite, execute: refuseWrite, idle: async () => 
 
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
-  return (after, last, mark) => {
+  return async (after, last, mark) => {
     const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
-    return idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
+    const page = await idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
+    if (page) return page
+    const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
+    throw new StoreUnavailable('unread', `the log does not hold ${missing}`)
   }
 }
 

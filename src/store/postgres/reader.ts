@@ -1,7 +1,6 @@
 // Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
 // trusted; another reads the text of a page.
 import type { Head, OpenOptions } from '../engine.ts'
-import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks of different logs. */
@@ -54,11 +53,9 @@ const page = {
 }
 type Page = { text: string; count: number; mark: string }
 
-/** Reads a range. Rejects with StoreUnavailable unless the log of this server holds all of it, with this last mark. */
-export async function readPage(session: Session, after: number, last: number, mark: string): Promise<Buffer> {
+/** Reads a range; undefined unless the log of this server holds all of it, with this last mark. */
+export async function readPage(session: Session, after: number, last: number, mark: string) {
   const { rows } = await session.query<Page>({ ...page, values: [after, last] })
   const { text, count, mark: found } = rows[0] as Page
-  if (count === last - after && found === mark) return Buffer.from(text)
-  const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
-  throw new StoreUnavailable('unread', `${session.server} does not hold ${missing}`)
+  return count === last - after && found === mark ? Buffer.from(text) : undefined
 }
