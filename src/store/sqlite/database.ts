@@ -91,9 +91,9 @@ function makeTables(db: DatabaseSync, path: string): void {
  */
 function makeDurable(db: DatabaseSync, path: string, descriptor: number): boolean {
   syncLog(path)
-  const isDone = checkpoint(db, 'TRUNCATE')
+  if (!checkpoint(db, 'TRUNCATE')) return false
   fsyncSync(descriptor)
-  return isDone
+  return true
 }
 
 /** Writes the log back into the database. Returns false on a full disk, where plants can still be listed. */

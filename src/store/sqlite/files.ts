@@ -13,7 +13,7 @@ const frameHeaderBytes = 24
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
- * Notes the open files of a database: those with these `ids`, or those that are at the path now, with the `-wal` and
+ * Notes the open files of a database: those with the `known` ids, or those that are at the path now, with the `-wal` and
  * `-shm` next to it. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
