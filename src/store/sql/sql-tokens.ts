@@ -4,6 +4,9 @@ import type { Token, TokenTable } from '../engine.ts'
 import type { Sql, Value } from './sql.ts'
 
 const columns = 'id,name,hash,scopes,created_at,expires_at,last_used_at,revoked_at'
+/** The same columns by the names of a Token. */
+const fields = `id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+  last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`
 
 /** Condition for a row to be valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
@@ -40,12 +43,8 @@ const put = `
 
 export function makeTokens({ select, execute }: Sql): TokenTable {
   const read = async (where: string, values: Value[] = []): Promise<Token[]> => {
-    const rows = await select(
-      `SELECT id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
-        last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
-      FROM tokens WHERE ${where} ORDER BY created_at, id`,
-      values,
-    )
+    const text = `SELECT ${fields} FROM tokens WHERE ${where} ORDER BY created_at, id`
+    const rows = await select(text, values)
     return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
   }
   return {
