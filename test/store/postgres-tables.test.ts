@@ -1,6 +1,6 @@
 // Databases and tables of another application or another store, and tables that were restored from a copy.
 import { readFileSync } from 'node:fs'
-import { postgresTables } from '../../src/store/sql/schema.ts'
+import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
@@ -12,7 +12,7 @@ const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
 const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
 /** The tables of a store, as SQL. */
-const ours = `${postgresTables}; INSERT INTO meta VALUES ('store', 'x')`
+const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
 testPostgres('follows tables that are restored in place, and counts each loss', async (t) => {
   const url = await postgres.createDatabase(t)

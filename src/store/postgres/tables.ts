@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { checkVersion, earlierSchemaKey, postgresTables, refuseEarlier, schemaKey } from '../sql/schema.ts'
+import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps, version } from '../sql/schema.ts'
 import type { Session } from './session.ts'
 
 export const tables = ['meta', 'plants', 'tokens', 'head']
@@ -65,7 +65,8 @@ async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promi
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
   const id = randomBytes(16).toString('base64url')
-  await session.query(`${postgresTables} INSERT INTO meta VALUES ('store', '${id}')`)
+  for (const { postgres } of steps) await session.query(postgres)
+  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')`)
   return id
 }
 

@@ -1,8 +1,7 @@
-// The tables of a store, on both engines. So far the schema has one version: there is nothing to migrate.
+// The tables of a store, in migration steps: so far only one. SQLite runs the missing steps whenever a store is opened
+// for writing. PostgreSQL runs them only when it creates a store: before a second step is added, `findStore` must run
+// it on existing stores, and a store of an older version must be refused for reading.
 import { StoreRefused } from '../errors.ts'
-
-/** The schema version, which is recorded in each store. */
-export const version = 1
 
 /**
  * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the version in `user_version`.
@@ -36,19 +35,17 @@ const makeTables = (integer: string, strict: string) => `
     revoked_at BIGINT
   );`
 
-export const sqliteTables = `
+const sqliteTables = `
   ${makeTables('INTEGER', 'STRICT')}
   CREATE TRIGGER plants_no_update BEFORE UPDATE ON plants
     BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
   CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
     BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
-  PRAGMA user_version = ${version};
   PRAGMA application_id = ${applicationId};`
 
 /** A batch locks the row of `head`. */
-export const postgresTables = `
+const postgresTables = `
   ${makeTables('BIGINT', '')}
-  INSERT INTO meta VALUES ('${schemaKey}', '${version}');
   CREATE TABLE head (lock BIGINT NOT NULL);
   INSERT INTO head VALUES (0);
   CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -57,6 +54,10 @@ export const postgresTables = `
     FOR EACH ROW EXECUTE FUNCTION plants_append_only();
   CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
     FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();`
+
+export const steps = [{ sqlite: sqliteTables, postgres: postgresTables }]
+/** The schema version, which is recorded in each store. */
+export const version = steps.length
 
 /** Makes the refusal of a store that was made before 1.0.0. */
 export function refuseEarlier(name: string): StoreRefused {

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
-import { sqliteTables, version } from '../sql/schema.ts'
+import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
@@ -72,16 +72,14 @@ function configure(db: DatabaseSync): void {
   db.exec('PRAGMA wal_autocheckpoint = 0')
 }
 
-/** Makes the tables of an empty database, unless another process has made them before this one had the lock. */
+/** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
 function makeTables(db: DatabaseSync, path: string): void {
   if (pragma(db, 'user_version') === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  if (pragma(db, 'user_version') === 0) {
-    const id = randomBytes(16).toString('base64url')
-    db.exec(`${sqliteTables} INSERT INTO meta VALUES ('store', '${id}')`)
-  }
-  db.exec('COMMIT')
+  for (const { sqlite } of steps.slice(Number(pragma(db, 'user_version')))) db.exec(sqlite)
+  const id = randomBytes(16).toString('base64url')
+  db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING; PRAGMA user_version = ${version}; COMMIT`)
 }
 
 /**
