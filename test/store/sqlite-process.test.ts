@@ -1,7 +1,7 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync, statSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
@@ -89,6 +89,24 @@ for (const order of [
     for (const one of order) t.equal(await processes[one].end(), 0)
     t.equal((await listNames((await openFile(t, path)).store)).length, 50)
   })
+
+test('a process whose file was replaced leaves the log to the new file', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const [one, two] = [await startAppender(t, path), await startAppender(t, path)]
+  await addMany(one, 20)
+  const db = new DatabaseSync(path)
+  db.exec(`VACUUM INTO '${path}.new'`)
+  db.close()
+  renameSync(`${path}.new`, path)
+  for (const old of [one, two]) t.match(await addMany(old, 1), { answers: ['nothing-added'] })
+  t.equal(await one.end(), 0)
+  const next = await startAppender(t, path)
+  t.equal((await addMany(next, 30)).added.length, 30)
+  t.equal(await two.end(), 0)
+  t.equal(await next.add('last'), '51')
+  t.equal(await next.end(), 0)
+  t.equal((await listNames((await openFile(t, path)).store)).length, 51)
+})
 
 test('accepts a -wal that another program empties in a checkpoint', async (t) => {
   const path = join(createDirectory(t), 'plants.db')

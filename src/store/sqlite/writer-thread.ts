@@ -35,7 +35,7 @@ let transactions = makeTransactions(database)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
-  closeDatabase(database)
+  close()
   process.exit()
 })
 tell(database.files.ids)
@@ -57,13 +57,13 @@ function run(request: Request): void {
     tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
-    if (!isSound) closeDatabase(database)
+    if (!isSound) close()
   }
 }
 
 function reopen(): void {
   database.files.check()
-  closeDatabase(database)
+  close()
   database = openDatabase({ ...options, create: false }, database)
   if (!database.isDurable) throw new Error(`database or disk is full: ${options.path}`)
   transactions = makeTransactions(database)
@@ -82,19 +82,24 @@ function rollBack(db: OpenDatabase['db']): boolean {
 /**
  * Closes the database. If its file or its write-ahead log was moved, SQLite would leave plants in the log, which the next
  * process would not find, or would mistake for the log of another file; so the log is emptied first. It is left alone if
- * other processes may be using it with other locks.
+ * other processes may be using it with other locks, or for another file.
  */
-function closeDatabase({ db, files }: OpenDatabase): void {
+function close(): void {
+  const { db, files } = database
   if (!db.isOpen) return
   try {
-    if (files.findFault() !== undefined && files.sharesLocks()) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    if (files.findFault() !== undefined && files.sharesLocks() && transactions.areLatest())
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
     // The loss itself is logged already.
   }
   db.close()
 }
 
-/** Makes the two steps of a transaction, which runs a request atomically and at most once. */
+/**
+ * Makes the two steps of a transaction, which runs a request atomically and at most once. `areLatest`: whether no other
+ * process has changed the database since.
+ */
 function makeTransactions({ db, files }: OpenDatabase) {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
@@ -104,6 +109,9 @@ function makeTransactions({ db, files }: OpenDatabase) {
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
   const checkLog = makeLogCheck(db, files.path)
+  // Changed only by other connections (sqlite.org/pragma.html#pragma_data_version).
+  const readVersion = db.prepare('PRAGMA data_version')
+  let version = readVersion.get()?.data_version
 
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
@@ -138,6 +146,8 @@ function makeTransactions({ db, files }: OpenDatabase) {
       files.check()
       // On a full disk the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
+      version = readVersion.get()?.data_version
     },
+    areLatest: () => readVersion.get()?.data_version === version,
   }
 }
