@@ -3,12 +3,11 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
+import { listen } from './listen.ts'
 import { type Log, openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
-import { explainListen } from './setting-values.ts'
 import type { loadSettings, Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
 import type { TokenTable } from './store/engine.ts'
@@ -29,14 +28,15 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
+  /** What the parts do when the service is about to stop, and when it stops. */
+  const drains: (() => void)[] = []
   const closers: (() => Promise<unknown>)[] = []
   const close = async () => {
     for (const one of closers.toReversed()) await one()
   }
-  let admin: Awaited<ReturnType<typeof startAdmin>> | undefined
   let isListening = false
   const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
-    admin?.drain()
+    for (const drain of drains) drain()
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     const delayMs = err || !isListening ? 0 : settings.drainDelayMs
@@ -47,7 +47,8 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   // Signals are handled from here on, because opening the database may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
-    if (settings.adminPort !== undefined) admin = await startAdmin(settings, log)
+    const admin = settings.adminPort === undefined ? undefined : await startAdmin(settings, log)
+    if (admin) drains.push(admin.drain)
     if (admin) closers.push(admin.close)
     const meter = admin?.meter ?? noMeter
 
@@ -64,9 +65,11 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
       mask: log.mask,
       count: admin?.count,
     })
+    drains.push(() => app.drain())
     closers.push(() => app.close())
 
-    const url = await listen(app, settings)
+    app.server.maxConnections = settings.maxConnections ?? deriveMaxConnections()
+    const url = await listen(app, settings, () => 'listening')
     isListening = true
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
@@ -114,15 +117,6 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
     lost: () => losses++,
   })
   return { store, isNew }
-}
-
-/** Resolves to a URL that can be opened, also if the host means all addresses. */
-async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<string> {
-  app.server.maxConnections = maxConnections ?? deriveMaxConnections()
-  const url = await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
-    throw explainListen(error, { host, port })
-  })
-  return url.replace('[::]', '[::1]')
 }
 
 /** Less than half of the file descriptors that the process may open, as Linux lists them. */

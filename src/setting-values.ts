@@ -165,15 +165,3 @@ export const scopePrefix = decoded(
 export const httpUrl = decoded('a URL with http or https', (given) =>
   /^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined,
 )
-
-type Address = { host: string; port: number }
-
-/** Explains why a server cannot listen. `prefix`: of its settings; ADMIN_ for the admin server. */
-export function explainListen(error: NodeJS.ErrnoException, { host, port }: Address, prefix = '') {
-  const free = port < 65_535 ? port + 1 : port - 1
-  return new SettingError(
-    error.code === 'EADDRINUSE'
-      ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
-      : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`,
-  )
-}

@@ -25,6 +25,13 @@ export type AccessLogOptions = {
   count?: ((request: AnsweredRequest) => void) | undefined
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Logs and counts a request when it ends. */
+    noteEnd?: (request: FastifyRequest, reply: FastifyReply) => void
+  }
+}
+
 type End = { status: number; bytes: number; durationMs: number; address: string }
 
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
@@ -34,6 +41,13 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   let length = 0
 
   app.addHook('onRequest', (request, reply, done) => {
+    noteEnd(request, reply)
+    done()
+  })
+  // For requests for which Fastify runs no hooks.
+  app.decorate('noteEnd', noteEnd)
+
+  function noteEnd(request: FastifyRequest, reply: FastifyReply): void {
     const startMs = performance.now()
     // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
@@ -58,8 +72,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })
-    done()
-  })
+  }
 
   const flushing = setInterval(flush, flushMs).unref()
   app.addHook('onClose', async () => {

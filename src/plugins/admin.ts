@@ -1,10 +1,10 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
 // open, which may take a while.
 import { setTimeout as delay } from 'node:timers/promises'
-import fastify, { LogController } from 'fastify'
+import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
+import { listen } from '../listen.ts'
 import { type Meter, openMetrics } from '../metrics.ts'
-import { explainListen } from '../setting-values.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
 import { answerWithProblems, errors } from './errors.ts'
@@ -38,7 +38,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   meter.counter('plant_store_log_lines_dropped_total', help, droppedLines)
 
   const app = fastify({
-    loggerInstance: logger,
+    loggerInstance: logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: 10_000,
     forceCloseConnections: true,
@@ -58,15 +58,13 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   app.get('/metrics', async (_request, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),
   )
-  const listenTextResolver = (address: string) => `admin server listening at ${address}`
-  await app.listen({ host, port, listenTextResolver }).catch((error) => {
-    throw explainListen(error, { host, port }, 'ADMIN_')
-  })
+  const address = { host, port, prefix: 'ADMIN_' }
+  const origin = await listen(app, address, (url) => `admin server listening at ${url}`)
 
   return {
     meter,
     count,
-    origin: app.listeningOrigin,
+    origin,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
       // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.

@@ -43,6 +43,7 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
+const closing = { connection: 'close' }
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
@@ -59,12 +60,16 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
 
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
-    const { url, rawHeaders, httpVersionMinor } = request.raw
+    const { url, rawHeaders, httpVersionMinor, headers } = request.raw
+    const coding = headers['transfer-encoding'] ?? 'chunked'
     const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
+    // RFC 9112, section 6.1. Node accepts others before it, and does not decode them.
+    else if (coding.toLowerCase() !== 'chunked')
+      done(invalid([{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }], closing))
     else done(request.is404 ? describeMiss(request) : undefined)
   })
 
@@ -74,6 +79,8 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
+    // Fastify sets it for a body that cannot be parsed. Requests behind one that was read to its end would be lost.
+    if (request.raw.complete) reply.removeHeader('connection')
     return reply
       .code(body.status)
       .headers({ 'cache-control': 'no-store', ...answered.details.headers })
@@ -136,8 +143,11 @@ export function answerWithProblems(basePath: string) {
       if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
       else answerClientError(error, socket, basePath)
     },
-    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
-      request.server.errorHandler(error, request, reply.header(...nosniff)),
+    frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
+      const { server, id } = request
+      server.noteEnd?.(request, reply)
+      server.errorHandler(error, request, reply.header(...nosniff).header('x-request-id', id))
+    },
   }
 }
 

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import { problems } from '../../schemas/problems.ts'
+import { maxBodyBytes, problems } from '../../schemas/problems.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 
 /** Matches a charset parameter other than UTF-8. */
@@ -15,8 +15,13 @@ export const json = fp(async (app) => {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parse)
 })
 
-/** The `preParsing` hook of a route with a body: sends 100 Continue if expected (RFC 9110, section 10.1.1). */
+/**
+ * The `preParsing` hook of a route with a body: sends 100 Continue if expected (RFC 9110, section 10.1.1). Refuses a body
+ * that is too large here, because Fastify would close the connection on a client that still sends, and has not read why.
+ */
 export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
+  if (Number(raw.headers['content-length']) > maxBodyBytes)
+    return done(new ProblemError(problems.bodyTooLarge))
   if (raw.headers.expect?.toLowerCase() === '100-continue' && raw.httpVersionMinor > 0)
     reply.raw.writeContinue()
   done(null, payload)

@@ -33,6 +33,13 @@ export function makeRequestIds(mask: (text: string) => string) {
   }
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** From now on each answer closes its connection. */
+    drain(): void
+  }
+}
+
 export const requests = fp(async (app) => {
   let isDraining = false
   /** The number of requests on each open connection. */
@@ -60,8 +67,12 @@ export const requests = fp(async (app) => {
     done()
   })
 
-  app.addHook('preClose', async () => {
+  app.decorate('drain', () => {
     isDraining = true
+  })
+
+  app.addHook('preClose', async () => {
+    app.drain()
     // Browsers open connections in advance. Node closes idle connections only if they have been used.
     for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
     // Node would end connections normally, and a client could mistake a part of an answer for the whole.

@@ -47,7 +47,7 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   const findStored = makeLookUp(table, { touch: makeTouch(table, logger, now), now, monotonicNow })
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
-  const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1'))
+  const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1').trim())
   const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of junk evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })

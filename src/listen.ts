@@ -1,0 +1,31 @@
+// Listening on the address of the settings.
+import { lookup } from 'node:dns/promises'
+import type { FastifyInstance } from 'fastify'
+import { SettingError } from './setting-values.ts'
+
+/** `prefix`: of the names of its settings; ADMIN_ for the admin server. */
+type Address = { host: string; port: number; prefix?: string }
+type LogText = (url: string) => string
+
+/** Resolves to the URL of the app, also if the host means all addresses. Rejects with SettingError. */
+export async function listen(app: FastifyInstance, address: Address, listenTextResolver: LogText) {
+  const { host, port } = address
+  try {
+    // For `localhost` Fastify would listen on each of its addresses, but only one server would be ours.
+    const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
+    const url = await app.listen({ host: one, port, listenTextResolver })
+    return url.replace('[::]', '[::1]')
+  } catch (error) {
+    throw explainListen(error as NodeJS.ErrnoException, address)
+  }
+}
+
+/** Explains why a server cannot listen. */
+export function explainListen(error: NodeJS.ErrnoException, { host, port, prefix = '' }: Address) {
+  const free = port < 65_535 ? port + 1 : port - 1
+  return new SettingError(
+    error.code === 'EADDRINUSE'
+      ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
+      : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`,
+  )
+}
