@@ -1,5 +1,6 @@
 // Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
 // loaded only with the admin server.
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Counter, Gauge } from 'prom-client'
 import { problemCodes } from '../schemas/problems.ts'
 import { build } from './version.ts'
@@ -30,14 +31,7 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** A request that was answered. `route`: its pattern, if it has one; `problem`: the code of a problem. */
-export type AnsweredRequest = {
-  method: string
-  route: string | undefined
-  status: number
-  durationMs: number
-  problem: string | undefined
-}
+export type Answered = { status: number; durationMs: number }
 
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
@@ -82,9 +76,10 @@ export async function openMetrics(engine: string) {
     meter,
     registry,
     /** Counts a request that was answered. */
-    count({ method, route = 'other', status, durationMs, problem }: AnsweredRequest): void {
+    count({ method, routeOptions }: FastifyRequest, { problem }: FastifyReply, answered: Answered): void {
+      const { status, durationMs } = answered
       const known = methods.includes(method) ? method : 'other'
-      durations.observe({ method: known, route, status }, durationMs / 1000)
+      durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
       if (problem) problems[problem] = Number(problems[problem]) + 1
     },
   }

@@ -41,7 +41,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
     const look = await readHead(Number.isSafeInteger(end) ? [after, end] : [after])
     if (look.markOf(after) !== mark) throw badCursor()
-    if (latest?.look !== look || !isSame(latest.query, query))
+    if (latest?.look !== look || latest.query.limit !== query.limit || latest.query.after !== query.after)
       latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }
     const { range, headers } = latest.listed
 
@@ -72,8 +72,4 @@ const beginning = { last: 0, mark: '' }
 function badCursor() {
   const detail = 'must come from the Link header of an earlier response of this store'
   return invalid([{ code: 'format', detail, parameter: 'after' }])
-}
-
-function isSame(one: ListQuery, other: ListQuery): boolean {
-  return one.limit === other.limit && one.after === other.after
 }

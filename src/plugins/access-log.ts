@@ -1,7 +1,7 @@
 // One line for each request, written by hand: through pino it would cost a quarter of a request.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { AnsweredRequest } from '../metrics.ts'
+import type { Answered } from '../metrics.ts'
 
 /**
  * Lines are collected up to this size or for this long, because each write wakes a thread. They are kept as bytes,
@@ -22,7 +22,7 @@ const maxTargets = 1000
 export type AccessLogOptions = {
   write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string
-  count?: ((request: AnsweredRequest) => void) | undefined
+  count?: ((request: FastifyRequest, reply: FastifyReply, answered: Answered) => void) | undefined
 }
 
 declare module 'fastify' {
@@ -32,7 +32,7 @@ declare module 'fastify' {
   }
 }
 
-type End = { status: number; bytes: number; durationMs: number; address: string }
+type End = Answered & { bytes: number; address: string }
 
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
   /** Parts of lines that repeat. */
@@ -63,10 +63,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       const { writableFinished, statusCode } = reply.raw
       // 499: the client left first. An answer that failed midway has been given its status.
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
-      if (count) {
-        const { method, routeOptions } = request
-        count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
-      }
+      count?.(request, reply, { status, durationMs })
       if (!write) return
       const bytes = Number(reply.getHeader('content-length') ?? streamedBytes)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)

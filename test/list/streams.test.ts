@@ -88,7 +88,8 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     return Promise.reject(new StoreUnavailable('unread', 'the disk is gone'))
   }
   const statuses: number[] = []
-  const count = ({ status }: { status: number }) => void statuses.push(status)
+  const count = (_request: unknown, _reply: unknown, { status }: { status: number }) =>
+    void statuses.push(status)
   const { url, port } = await startApp(t, '', { store, count })
   // Each version requests a page that is not cached yet.
   for (const [version, page] of [

@@ -126,9 +126,10 @@ test('metrics have labels, and requests are counted by method, route and status'
   meter.counter('a_total', 'A.', () => ({ x: 1, y: 2 }), 'label')
   const observe = meter.histogram('b_seconds', 'B.', [1, 2], ['good', 'bad'])
   observe(1.5, 'good')
-  const request = { method: 'GET', route: '/plants', status: 200, durationMs: 2, problem: undefined }
-  count(request)
-  count({ ...request, method: 'PROPFIND', route: undefined, status: 401, problem: 'unauthorized' })
+  const answer = (method: string, url: string | undefined, status: number, problem?: string) =>
+    count({ method, routeOptions: { url } } as never, { problem } as never, { status, durationMs: 2 })
+  answer('GET', '/plants', 200)
+  answer('PROPFIND', undefined, 401, 'unauthorized')
   const { text, headers } = await ask(`${url}/metrics`)
   t.match(headers.get('content-type'), /^text\/plain/)
   for (const line of [
