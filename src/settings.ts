@@ -162,9 +162,7 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
   if (is.isQuoted(trimmed))
-    throw new SettingError(
-      `${name} is in quotation marks; remove them (docker --env-file does not strip them)`,
-    )
+    throw new SettingError(`${name} is in quotation marks; remove them (docker --env-file keeps them)`)
   return trimmed
 }
 

@@ -40,14 +40,11 @@ async function parse({ headers }: FastifyRequest, body: Buffer): Promise<unknown
   if (encoding !== undefined)
     throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
   if (otherCharset.test(type)) throw new ProblemError(problems.charset)
-  if (!isUtf8(body)) throw malformed('is not UTF-8')
+  if (!isUtf8(body)) throw invalid([{ code: 'format', detail: 'is not UTF-8', pointer: '' }])
   try {
     return JSON.parse(body.toString())
   } catch {
-    throw malformed(body.length === 0 ? 'is empty; expected JSON' : 'is not JSON')
+    const detail = body.length === 0 ? 'is empty; expected JSON' : 'is not JSON'
+    throw invalid([{ code: 'format', detail, pointer: '' }])
   }
-}
-
-function malformed(detail: string): ProblemError {
-  return invalid([{ code: 'format', detail, pointer: '' }])
 }

@@ -22,9 +22,8 @@ export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet>
     const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
     const { keys } = await fetchObject(url, signal)
     if (!Array.isArray(keys)) throw new Error(`${url} does not contain a list of keys`)
-    return createLocalJWKSet({
-      keys: keys.filter((key) => Object(key) === key && !Array.isArray(key)).slice(0, maxKeys),
-    })
+    const objects = keys.filter((key) => Object(key) === key && !Array.isArray(key))
+    return createLocalJWKSet({ keys: objects.slice(0, maxKeys) })
   } catch (error) {
     throw signal.aborted ? new Error(`the issuer did not send its keys within ${limitMs / 1000} s`) : error
   }

@@ -32,10 +32,8 @@ export function renderMarkdown(base: string, text: string): string {
     renderer: {
       heading({ tokens, depth, text }) {
         // The id is the same as on GitHub.
-        const id = text
-          .toLowerCase()
-          .replace(/[^\p{L}\p{N} _-]/gu, '')
-          .replaceAll(' ', '-')
+        const words = text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '')
+        const id = words.replaceAll(' ', '-')
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
     },
