@@ -5,7 +5,7 @@ import type { Meter } from '../metrics.ts'
 import { invalid } from '../problem-error.ts'
 import type { Head, PlantLog } from '../store/engine.ts'
 import { type Coding, negotiate } from './codings.ts'
-import { etagOf, isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
+import { isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
 import { Pages } from './pages.ts'
 import { shareHead } from './shared-head.ts'
 
@@ -19,7 +19,7 @@ export type ListRequest = {
 
 /** `headers`: without those of the body; `body`: absent with 304, and for HEAD. */
 export type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
-type Headers = Record<string, string> & { etag: string }
+type Headers = Record<string, string>
 
 /** `path`: of the list as clients see it, for its `Link`. */
 export type ListOptions = { log: PlantLog; path: string; meter: Meter }
@@ -45,7 +45,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
       latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }
     const { range, headers } = latest.listed
 
-    if (ifNoneMatch !== undefined && isNamed(headers.etag, ifNoneMatch)) return { status: 304, headers }
+    if (ifNoneMatch !== undefined && isNamed(range.etag, ifNoneMatch)) return { status: 304, headers }
 
     if (isHead) return { status: 200, headers }
 
@@ -53,11 +53,8 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
     return { status: 200, headers, coding, body: bytes }
 
     function describe(range: Range): Listed {
-      const headers: Headers = {
-        etag: etagOf(range),
-        'cache-control': 'private, no-cache',
-        vary: 'Accept-Encoding',
-      }
+      const { etag } = range
+      const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
       if (range.last < look.position && limit > 0) headers.link = linkTo(range, { path, query })
       return { range, headers }
     }

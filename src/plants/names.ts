@@ -1,22 +1,20 @@
-// The name of a list, which identifies its bytes for ever (entity tag, key in the cache), and the cursor and the `Link`
+// The entity tag of a list, which identifies its bytes for ever (and in the cache), and the cursor and the `Link`
 // of its next page. The mark of the last plant identifies the log: two logs whose row n has the same mark contain the
 // same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'
 import { itemFormat } from './item.ts'
 
-/** The plants at positions `after` + 1 to `last`; `mark`: of row `last`. */
-export type Range = { name: string; after: number; last: number; mark: string }
+/**
+ * The plants at positions `after` + 1 to `last`; `mark`: of row `last`. The entity tag is the same for all content
+ * codings, so it is weak (RFC 9110, section 8.8.1).
+ */
+export type Range = { etag: string; after: number; last: number; mark: string }
 
 /** Makes the range of a list. `head`: was read with the mark of `last`. */
 export function rangeOf(after: number, last: number, head: Head): Range {
   const mark = last === head.position ? head.mark : String(head.markOf(last))
-  return { name: `${itemFormat}.${after}-${last}.${mark}`, after, last, mark }
-}
-
-/** The entity tag of a list, the same for all content codings, so it is weak (RFC 9110, section 8.8.1). */
-export function etagOf({ name }: Range): string {
-  return `W/"${name}"`
+  return { etag: `W/"${itemFormat}.${after}-${last}.${mark}"`, after, last, mark }
 }
 
 /**

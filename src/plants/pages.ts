@@ -1,4 +1,4 @@
-// The bytes of lists. A page is read in one piece and cached, plain and compressed, under the name of its range, so it
+// The bytes of lists. A page is read in one piece and cached, plain and compressed, under its entity tag, so it
 // cannot be stale. A longer list is streamed, part by part.
 import { pipeline, Readable } from 'node:stream'
 import { LRUCache } from 'lru-cache'
@@ -66,7 +66,7 @@ export class Pages {
   }
 
   async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
-    const kept = this.#kept.get(range.name)
+    const kept = this.#kept.get(range.etag)
     if (kept) this.#hits++
     const page = kept ?? (await this.#read(range))
     if ('array' in page) return this.#open(range, page, codings)
@@ -84,9 +84,9 @@ export class Pages {
     if (range.after === range.last) return Buffer.from('[]')
     this.#misses++
     const read = () => this.#readPart(range, range.after)
-    const part = await inTime(this.#once(this.#reading, range.name, read))
+    const part = await inTime(this.#once(this.#reading, range.etag, read))
     if (part.reached < range.last) return part
-    this.#kept.set(range.name, part.array)
+    this.#kept.set(range.etag, part.array)
     return part.array
   }
 
@@ -147,8 +147,8 @@ export class Pages {
   }
 }
 
-function nameOf({ name }: Range, coding: Coding): string {
-  return coding === 'identity' ? name : `${name}.${coding}`
+function nameOf({ etag }: Range, coding: Coding): string {
+  return coding === 'identity' ? etag : `${etag}.${coding}`
 }
 
 function fitting(meanBytes: number): number {

@@ -80,13 +80,11 @@ function servePages(app: FastifyInstance, base: string): void {
       return reply.type(`${type}; charset=utf-8`).send(bytes)
     })
   }
-  const serveMarkdown = (path: string, write: () => string) =>
-    serve(path, () => pages.renderMarkdown(base, write()))
 
   serve('/', () => pages.renderPage(base, 'Plant Store', pages.fill(base, 'home.html')))
-  serveMarkdown('/docs/guide', () => pages.readOwn('docs/guide.md'))
+  serve('/docs/guide', () => pages.renderMarkdown(base, pages.readOwn('docs/guide.md')))
   for (const name of problemTypeNames)
-    serveMarkdown(`/problems/${name}`, () => pages.describeProblemType(base, name))
+    serve(`/problems/${name}`, () => pages.renderMarkdown(base, pages.describeProblemType(base, name)))
   for (const name of pages.programs)
     serve(`/examples/${name}`, () => pages.readOwn(`examples/${name}`), 'text/plain')
   serve('/openapi.yaml', () => app.swagger({ yaml: true }), 'application/yaml')
