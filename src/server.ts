@@ -98,8 +98,7 @@ async function joinTokens(table: TokenTable, settings: Settings, parts: { logger
   const issuer = issuerOf(settings)
   // Loaded only when there is an issuer, together with jose.
   const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, parts)
-  const { accessTokens } = settings
-  return makeVerifier(table, { accessTokens, logger: parts.logger, verifyIssued })
+  return makeVerifier(table, { accessTokens: settings.accessTokens, logger: parts.logger, verifyIssued })
 }
 
 /** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */

@@ -21,8 +21,7 @@ export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
     const taken = await take(request)
     if (taken.isAllowed) return
     const { remaining, ttlInSeconds, isExceeded } = taken
-    const fields = { 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` }
-    reply.headers(fields)
+    reply.headers({ 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` })
     if (isExceeded)
       throw new ProblemError(problems.rate, { headers: { 'retry-after': String(ttlInSeconds) } })
   })

@@ -44,7 +44,7 @@ export class Tokens {
       return await this.#table.add({ ...defaults, ...options, id, hash, createdAt: this.#now() })
     } catch (error) {
       // The answer may have been lost, but nobody else knows this token.
-      const found = await this.find(id).catch(() => undefined)
+      const found = await this.#table.find(id).catch(() => undefined)
       if (found?.hash === hash) return true
       throw error
     }
@@ -68,10 +68,6 @@ export class Tokens {
     const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
     const isReplaced = await this.#table.replace({ id: formerId, expiresAt: formerExpiresAt }, newer, now)
     return isReplaced ? { id, token, expiresAt, formerExpiresAt } : undefined
-  }
-
-  find(id: string): Promise<Token | undefined> {
-    return this.#table.find(id)
   }
 
   /** Finds the valid tokens with a name, and the token with that id. */

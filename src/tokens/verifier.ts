@@ -44,7 +44,7 @@ export type VerifierOptions = {
 export function makeVerifier(table: TokenTable, options: VerifierOptions): Verify {
   const { accessTokens, logger, verifyIssued } = options
   const { now = Date.now, monotonicNow = () => performance.now() } = options
-  const findStored = makeLookUp(table, { touch: makeTouch(table, logger, now), now, monotonicNow })
+  const touch = makeTouch(table, logger, now)
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), and clients put UTF-8 into them.
   const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1').trim())
@@ -71,6 +71,18 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
     }
   }
 
+  /** Reads the token with an id, whose hash must be `digest`, from the store. */
+  async function findStored(id: string, digest: string): Promise<Grant | undefined> {
+    // The age of the grant counts from the query: a slow answer may miss a revocation in the meantime.
+    const askedMs = monotonicNow()
+    const token = await inTime(table.find(id))
+    if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
+    const leftMs = (token.expiresAt ?? Number.POSITIVE_INFINITY) - now()
+    if (token.revokedAt !== null || leftMs <= 0) return undefined
+    touch(token)
+    return { id, scopes: new Set(token.scopes), untilMs: askedMs + Math.min(verdictMs, leftMs) }
+  }
+
   return function verify(token) {
     const digest = hashToken(token)
     const mine = own.get(digest)
@@ -86,22 +98,6 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
     const verdict = verifyAnew(token, digest)
     verifying.set(digest, verdict)
     return verdict
-  }
-}
-
-type LookUpOptions = { touch: (token: Token) => void; now: () => number; monotonicNow: () => number }
-
-/** Makes a function that reads the token with an id, whose hash must be `digest`, from the store. */
-function makeLookUp(table: TokenTable, { touch, now, monotonicNow }: LookUpOptions) {
-  return async (id: string, digest: string): Promise<Grant | undefined> => {
-    // The age of the grant counts from the query: a slow answer may miss a revocation in the meantime.
-    const askedMs = monotonicNow()
-    const token = await inTime(table.find(id))
-    if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
-    const leftMs = (token.expiresAt ?? Number.POSITIVE_INFINITY) - now()
-    if (token.revokedAt !== null || leftMs <= 0) return undefined
-    touch(token)
-    return { id, scopes: new Set(token.scopes), untilMs: askedMs + Math.min(verdictMs, leftMs) }
   }
 }
 

@@ -18,7 +18,7 @@ async function open(t: Test, engine: Engine) {
   const store = await openStore(t, url)
   const clock = { ms: startMs }
   const tokens = new Tokens(store.tokens, () => clock.ms)
-  const find = async (id: string) => (await tokens.find(id)) as Token
+  const find = async (id: string) => (await store.tokens.find(id)) as Token
   const create = async (token: NewToken) => (await tokens.create(token)) as string
   const rotate = async (id: string, overlapMs = dayMs) =>
     (await tokens.rotate(await find(id), overlapMs)) as Rotated
