@@ -53,8 +53,7 @@ export class GroupCommit {
     return new Promise((resolve, reject) => {
       if (this.#line.length >= maxWaiting)
         throw new StoreUnavailable('overloaded', 'too many plants are waiting')
-      const { deadlineMs, isGone } = waiter
-      this.#line.push({ entry, deadlineMs, isGone, resolve, reject })
+      this.#line.push({ ...waiter, entry, resolve, reject })
       if (!this.#committing) void this.#commitAll()
     })
   }

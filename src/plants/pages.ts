@@ -47,10 +47,9 @@ export class Pages {
 
   constructor(log: PlantLog, meter: Meter = noMeter) {
     this.#log = log
-    const size = () => this.#kept.calculatedSize
     meter.counter('plant_store_page_cache_hits_total', 'Pages found in the cache.', () => this.#hits)
     meter.counter('plant_store_page_cache_misses_total', 'Pages not in the cache.', () => this.#misses)
-    meter.gauge('plant_store_page_cache_bytes', 'Size of the cached pages.', size)
+    meter.gauge('plant_store_page_cache_bytes', 'Size of the cached pages.', () => this.#kept.calculatedSize)
   }
 
   /**

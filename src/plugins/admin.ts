@@ -68,8 +68,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
       // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
-      const { log } = store
-      const isWritable = within(readyMs, () => Promise.all([log.append([]), log.head()]))
+      const isWritable = within(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
       showStore(store, meter, engine.path === undefined)
     },

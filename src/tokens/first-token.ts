@@ -14,9 +14,8 @@ export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
  * Makes the first token of a store that never had one; resolves to the text to print. Rejects with SettingError, without
  * having made a token, when the file exists or cannot be written.
  */
-export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions): Promise<string> {
-  const { plantsUrl } = options
-  const file = options.file && resolve(options.file)
+export async function introduceTokens(tokens: Tokens, { file: path, plantsUrl }: FirstTokenOptions) {
+  const file = path && resolve(path)
   const token = file ? await writeFirst(tokens, file) : await tokens.createFirst()
   if (token === undefined) return explainTokens(await tokens.countValid())
   const place = file
