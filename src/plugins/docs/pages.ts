@@ -15,8 +15,8 @@ export function readOwn(path: string, folder: string | URL = root): string {
 }
 
 /** Reads a file of `static/` and fills in `{{base}}`, `{{command}}` and the names of `more`. */
-export function fill(base: string, file: string, more: Record<string, string> = {}): string {
-  const texts: Record<string, string> = { base, command, ...more }
+export function fill(base: string, file: string, more: Record<string, unknown> = {}): string {
+  const texts: Record<string, unknown> = { base, command, ...more }
   const text = readOwn(`static/${file}`, import.meta.url)
   return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(texts[name]))
 }
@@ -45,12 +45,11 @@ export function renderMarkdown(base: string, text: string): string {
 
 /** Writes the page of a type of problem in Markdown. */
 export function describeProblemType(base: string, name: ProblemTypeName): string {
-  const { status, ...texts } = problemTypes[name]
   const bodies = Object.values(makeExamples(base))
     .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
     .map(({ value }) => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``)
     .filter((body) => body.includes(`"${base}problems/${name}"`))
   const links = problemTypeNames.map((other) => `[${problemTypes[other].title}](${base}problems/${other})`)
-  const [examples, problems] = [[...new Set(bodies)].join('\n\n'), links.join(', ')]
-  return fill(base, 'problem.md', { ...texts, status: String(status), examples, problems })
+  const examples = [...new Set(bodies)].join('\n\n')
+  return fill(base, 'problem.md', { ...problemTypes[name], examples, problems: links.join(', ') })
 }
