@@ -48,7 +48,6 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   app.decorate('noteEnd', noteEnd)
 
   function noteEnd(request: FastifyRequest, reply: FastifyReply): void {
-    const startMs = performance.now()
     // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
     let streamedBytes = 0
@@ -59,8 +58,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     })
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
-      const durationMs = performance.now() - startMs
-      const { writableFinished, statusCode } = reply.raw
+      const { elapsedTime: durationMs, raw } = reply
+      const { writableFinished, statusCode } = raw
       // 499: the client left first. An answer that failed midway has been given its status.
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
       count?.(request, reply, { status, durationMs })
