@@ -119,7 +119,7 @@ test('the challenge names an error only if there are bearer credentials', async 
 })
 
 test('the scheme is case-insensitive, and ACCESS_TOKENS may contain any character but a comma', async (t) => {
-  const tokens = ['plain', 'with space', 'p@$$:w0rd=="', 'ключ', 'correct-horse-battery-staple']
+  const tokens = ['plain', 'with space', 'p@$$:w0rd=="', 'ключ', 'Р', 'correct-horse-battery-staple']
   const { port } = await start(t, { env: { ACCESS_TOKENS: tokens.join(' , ') } })
   for (const text of tokens) {
     t.equal(await sendOnce(port, `BEARER ${text}`), 200, text)

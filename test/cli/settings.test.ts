@@ -1,10 +1,12 @@
 // Settings: their values, where they come from, and messages about mistakes.
+import dns from 'node:dns'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import fastify from 'fastify'
 import { test } from 'tap'
-import { explainListen } from '../../src/listen.ts'
+import { explainListen, listen } from '../../src/listen.ts'
 import { maskUrl } from '../../src/mask.ts'
 import { SettingError } from '../../src/setting-values.ts'
 import { loadSettings, settingRows } from '../../src/settings.ts'
@@ -319,6 +321,17 @@ test('reports an unavailable address with the settings that name it', async (t) 
     explainListen(Object.assign(new Error('odd'), { code }), { host: 'a.test', port }).message
   t.equal(explain('EADDRINUSE', 65_535), 'PORT 65535 is in use; try PORT=65534')
   t.equal(explain('ENOTFOUND', 1), 'cannot listen on HOST a.test, PORT 1: odd')
+})
+
+test('localhost is one address, although Fastify would serve others by a server of its own', async (t) => {
+  t.intercept(dns, 'lookup', {
+    value: (_host: string, _options: object, done: (error: null, found: object[]) => void) =>
+      done(null, [{ address: '127.0.0.1' }, { address: '127.0.0.2' }]),
+  })
+  const app = fastify()
+  t.teardown(() => app.close())
+  await listen(app, { host: 'localhost', port: 0 }, String)
+  t.equal(app.addresses().length, 1)
 })
 
 test('reports a port in use in one line, with exit code 1', async (t) => {

@@ -134,7 +134,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
   [
     'an unknown transfer coding before chunks',
     400,
-    `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+    `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip, chunked\r\n\r\n15\r\n{"name":"a","tag":""}\r\n0\r\n\r\n`,
   ],
   [
     'an extra byte after a plant',
@@ -188,6 +188,16 @@ test('400 names what is wrong with the head of a request', async (t) => {
     t.match(errors, [fault])
     t.equal(errors?.length, 1)
   }
+})
+
+test('a bad body delays no request behind it, and a large one is refused while it is still sent', async (t) => {
+  const pipelined = Buffer.concat([compose({ body: '{' }), compose()])
+  t.match(await exchange(service.port, pipelined, 2), [{ status: 400 }, { status: 200 }])
+  for (let n = 0; n < 10; n++)
+    t.equal(
+      (await request(`${service.url}/plants`, { body: { name: 'a', tag: 'b'.repeat(5e6) } })).status,
+      413,
+    )
 })
 
 test('every other bad request gets its own status', async (t) => {

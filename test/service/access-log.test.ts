@@ -29,7 +29,8 @@ test('each request gets one line, without tokens or values of its query', async 
   await request(`${service.url}/plants`, {
     headers: { authorization: `Bearer ${own}`, 'x-forwarded-for': own },
   })
-  await send(Number(new URL(service.url).port), compose({ target: '/plants#a=secret' }))
+  for (const target of ['/plants#a=secret', '/%ff'])
+    await send(Number(new URL(service.url).port), compose({ target }))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0 })
   t.match(readLines(service), [
@@ -40,6 +41,7 @@ test('each request gets one line, without tokens or values of its query', async 
     { url: /^\/\*\*\*/, status: 404, problem: 'not-found' },
     { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number, remoteAddress: '***' },
     { url: '/plants#a=', status: 400 },
+    { url: '/%ff', status: 400, problem: 'invalid-request' },
   ])
   t.notMatch(service.output().stderr, /secret|0123456789abc|a-token-for-tests/)
 })
