@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Starts the command line: a clone's sources on the Node of its lockfile, a package's compiled code on any suitable Node.
 /* c8 ignore start: tests run this on several Nodes, most of which cannot count its coverage */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { findRuntime, launch } from './runtime.js'
 
@@ -15,11 +15,12 @@ const isClone = existsSync(source)
 const cli = isClone ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * Caches compiled code for the next start, beside the packages; not with a umask that would let other users write there,
- * nor for tests with coverage, which cached code lacks.
+ * Caches compiled code for the next start, beside the packages; not for root in the directory of another user, nor with a
+ * umask that would let other users write there, nor for tests with coverage, which cached code lacks.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
-const isSafe = process.platform === 'win32' || (process.umask() & 0o002) !== 0
+const isOwn = process.getuid?.() === statSync(new URL('..', import.meta.url)).uid
+const isSafe = process.platform === 'win32' || (isOwn && (process.umask() & 0o002) !== 0)
 if (isSafe && !process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= cache
 
 const runtime = findRuntime(isClone)

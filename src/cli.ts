@@ -11,7 +11,8 @@ const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
-  process.exitCode = explain(error as NodeJS.ErrnoException)
+  // A command may have set 1 before the reader of its output left.
+  process.exitCode = Math.max(explain(error as NodeJS.ErrnoException), Number(process.exitCode ?? 0))
 }
 
 /** Exits when the launcher in bin/ exits. If the launcher spawned this process, their IPC channel then closes. */

@@ -98,7 +98,8 @@ async function copyPlants(source: Store, target: Store, options: CopyOptions) {
   let [done, added] = [0, 0]
   for (;;) {
     const plants = await source.plants(done, end, batch)
-    if (plants.some(isDamaged)) throw new CommandError(`--from is damaged: see ${program} verify`)
+    const isFaulty = (one: StoredPlant, index: number) => isDamaged(one) || one.position !== done + index + 1
+    if (plants.some(isFaulty)) throw new CommandError(`--from is damaged: see ${program} verify`)
     // The target must have no plants after the last batch, so one more is read.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))

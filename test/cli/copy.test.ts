@@ -115,14 +115,18 @@ test('copies no note of an import that is ahead of the copied plants', async (t)
   t.strictSame([...(await target.notes('import'))], [['import/x', '{}']])
 })
 
-test('does not copy a plant that no longer matches its checksum', async (t) => {
-  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
-  await fill(await open(t, from), 10)
-  await tamper(from, `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 7`)
-  const stderr = /^plant-store: --from is damaged: see npx plant-store verify\n$/
-  t.match(await copy(from, to), { code: 1, stdout: '', stderr })
-  t.equal((await (await open(t, to)).log.head()).position, 0)
-})
+for (const damage of [
+  `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 7`,
+  'DELETE FROM plants WHERE position = 7',
+])
+  test(`does not copy a damaged store: ${damage}`, async (t) => {
+    const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+    await fill(await open(t, from), 10)
+    await tamper(from, damage)
+    const stderr = /^plant-store: --from is damaged: see npx plant-store verify\n$/
+    t.match(await copy(from, to), { code: 1, stdout: '', stderr })
+    t.equal((await (await open(t, to)).log.head()).position, 0)
+  })
 
 for (const engine of engines)
   test(`${engine.name}: keeps a token revoked if it is revoked in either store`, async (t) => {

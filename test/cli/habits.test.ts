@@ -36,6 +36,8 @@ test('a command ends quietly with 0 when its reader closes the pipe', async (t) 
     const { stdout, stderr } = await shell(t, `plant-store ${line}`, fullStore)
     t.strictSame({ stdout, stderr }, { stdout: '0\n', stderr: '' }, line)
   }
+  for (const command of ['import - <<<x', 'import - --rejects - --skip-invalid <<<\'{"name":""}\''])
+    t.equal((await shell(t, `plant-store ${command} | head -0`, fullStore)).stdout, '1\n', command)
 })
 
 const noFullDisk = existsSync('/dev/full') ? false : 'there is no /dev/full'

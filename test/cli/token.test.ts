@@ -62,6 +62,7 @@ test('revoke asks for an id while a rotation overlaps, and names the old token',
   const [one, other] = [old, fresh].map((id) => `${id} \\(created at \\S+Z\\)`)
   const both = `2 tokens are named "app"; give an id, oldest first: ${one} or ${other}`
   t.match(stderr, new RegExp(`^plant-store: ${both}\n$`))
+  await token('create', '--name', old)
   t.match(await token('revoke', old), { code: 0, stdout: `revoked ${old}\n` })
   t.match(await token('revoke', 'app'), { code: 0, stdout: `revoked ${fresh}\n` }, 'the name is unique again')
 })

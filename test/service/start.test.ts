@@ -1,5 +1,14 @@
 // What a start loads, and where compiled code is cached.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -67,8 +76,10 @@ function createClone(directory: string): string {
 }
 
 test('compiled code is not cached where other users could change it', async (t) => {
-  for (const [umask, isKept] of [
+  for (const [umask, isKept, owner] of [
     ['0', false],
+    // Of another user than root, who could not remove it.
+    ['077', false, 65_534],
     ['020', false],
     // As on systems where each user has a group.
     ['002', true],
@@ -76,6 +87,8 @@ test('compiled code is not cached where other users could change it', async (t) 
     const directory = createDirectory(t)
     const line = `umask ${umask}; exec "$@"`
     const command = [process.execPath, createClone(directory), 'config']
+    if (owner && process.getuid?.() === 0) chownSync(directory, owner, owner)
+    else if (owner) continue
     t.match(await run('sh', ['-c', line, 'sh', ...command], { cwd: directory }), { code: 0, stderr: '' })
     t.equal(existsSync(join(directory, 'node_modules/.cache')), isKept, umask)
   }

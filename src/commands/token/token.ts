@@ -142,7 +142,8 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const [token, ...others] = found
   if (token === undefined)
     throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
-  if (others.length === 0) return token
+  const exact = found.find(({ id }) => id === text)
+  if (exact || others.length === 0) return exact ?? token
   // During the overlap of a rotation.
   const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
   const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
