@@ -57,7 +57,7 @@ export async function writeNewFile<T>(
 export async function writeTexts(
   path: string,
   options: NewFileOptions,
-  texts: AsyncIterable<string | Buffer>,
+  texts: Iterable<string | Uint8Array> | AsyncIterable<string>,
   ...through: NodeJS.ReadWriteStream[]
 ): Promise<void> {
   const { signal } = options

@@ -1,93 +1,93 @@
-// The first pass over an input: checks all of it before anything is added.
+// Reads and checks all of an input before anything is added. Its plants and rejects are kept in a temporary database.
 import { DatabaseSync } from 'node:sqlite'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
 import { serializeItem } from '../../plants/item.ts'
-import type { Store } from '../../store/engine.ts'
-import type { Form } from './form.ts'
-import type { Input } from './input.ts'
+import type { Entry, Store } from '../../store/engine.ts'
 import { type Match, readNotes } from './notes.ts'
 import { makePlantReader } from './plants.ts'
-import { type InputRecord, readRecords } from './records.ts'
+import { type InputRecord, readRecords, type Source } from './records.ts'
 
-export type Source = { input: Input; form: Form }
-export type CheckedSource = Source & { checked: Awaited<ReturnType<typeof checkInput>> }
+export type Checked = Awaited<ReturnType<typeof checkInput>>
 type Listener = { onFault(record: InputRecord, fault: string): void; onRecords(records: number): void }
 
-const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
+/** The plants up to the one with the number `last`, which are added together; `bytes` and `hash` as in a note. */
+type Batch = { last: number; bytes: number; hash: string }
 
 /**
  * Checks all records. `plants`: how many are valid; `conflicts`: how many of these conflict; `matches`: the earlier
- * imports whose bytes the input starts with; `headerEnd`, `end`: offsets after the header row and the last plant;
- * `hash`, `firstHash`: of the input up to the end of the last plant, and of the first record. Throws InputError.
+ * imports whose bytes the input starts with; `firstHash`: of the input up to the end of the first record; `kept`: the
+ * records. Throws InputError.
  */
-export async function checkInput({ input, form }: Source, store: Store | undefined, listener: Listener) {
-  const readPlant = makePlantReader(form)
-  const findConflicts = makeConflictFinder(store)
+export async function checkInput(source: Source, store: Store | undefined, listener: Listener) {
+  const readPlant = makePlantReader(source.form)
+  const kept = makeKeeper()
   const notes = await readNotes(store)
   const notesByEnd = Map.groupBy(notes, ({ bytes }) => bytes)
-  const checked = { records: 0, plants: 0, conflicts: 0, headerEnd: 0, end: 0, hash: '', firstHash: '' }
-  const matches: Match[] = []
-  for await (const { records, hashTo } of readRecords(input, form)) {
+  const checked = { records: 0, plants: 0, conflicts: 0, firstHash: '' }
+  const [matches, batches]: [Match[], Batch[]] = [[], []]
+  for await (const { records, hashTo } of readRecords(source)) {
     const plants = records.map(readPlant)
-    const conflicts = await findConflicts(plants)
-    let isHashed = true
-    const hashPlants = () => {
-      if (!isHashed) checked.hash = hashTo(checked.end)
-      isHashed = true
-    }
+    const ids = plants.flatMap((plant) => (typeof plant === 'object' ? (plant.id ?? []) : []))
+    const stored = store && ids.length > 0 ? await store.find(ids) : undefined
+    let bytes = 0
     for (const [index, record] of records.entries()) {
+      const { text, end } = record
       const plant = plants[index]
-      if (plant === undefined) checked.headerEnd = record.end
-      else if (++checked.records === 1) checked.firstHash = hashTo(record.end)
-      if (typeof plant === 'string') listener.onFault(record, plant)
-      if (typeof plant === 'object') {
-        if (conflicts.has(plant)) listener.onFault(record, conflict)
-        checked.end = record.end
-        isHashed = false
+      const isPlant = typeof plant === 'object'
+      const fault = isPlant ? kept.addPlant(plant, stored) : plant
+      if (plant !== undefined && ++checked.records === 1) checked.firstHash = hashTo(end)
+      if (fault !== undefined) listener.onFault(record, fault)
+      if (fault !== undefined || plant === undefined) kept.addReject(text)
+      if (isPlant) {
         checked.plants++
+        checked.conflicts += Number(fault !== undefined)
+        bytes = end
       }
       // Also at the end of an invalid record, which may have been valid with other options.
-      const ended = notesByEnd.get(record.end) ?? []
-      if (ended.length > 0) hashPlants()
-      const same = ended.filter(({ hash }) => hash === hashTo(record.end))
+      const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
       matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
     }
-    hashPlants()
-    checked.conflicts += conflicts.size
+    if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
     listener.onRecords(checked.records)
   }
-  return { ...checked, notes, matches }
+  return { ...checked, notes, matches, batches, kept }
 }
 
-/** Makes a function that finds plants whose id belongs to a different plant, in the store or in an earlier record. */
-function makeConflictFinder(store: Store | undefined) {
-  // A temporary file that SQLite removes by itself.
-  const known = new DatabaseSync('')
-  known.exec(
-    'PRAGMA journal_mode = OFF; CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL); BEGIN',
-  )
-  const insert = known.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
-  const find = known.prepare('SELECT item FROM items WHERE id = ?')
-  return async (read: (NewPlant | string | undefined)[]): Promise<Set<NewPlant>> => {
-    const plants = read.filter((one): one is Required<NewPlant> => typeof one === 'object' && 'id' in one)
-    const ids = plants.map(({ id }) => id)
-    if (store && ids.length > 0) for (const [id, item] of await store.find(ids)) insert.run(id, item)
-    const isConflict = (plant: Required<NewPlant>, item = serializeItem(plant)) =>
-      insert.run(plant.id, item).changes === 0 && find.get(plant.id)?.item !== item
-    return new Set(plants.filter((plant) => isConflict(plant)))
+const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
+
+/** Keeps records in a temporary database, whose file has no name. The first plant has the number 1. */
+function makeKeeper() {
+  const db = new DatabaseSync('')
+  db.exec(`PRAGMA journal_mode = OFF; PRAGMA cache_size = -16000; BEGIN;
+    CREATE TABLE plants (number INTEGER PRIMARY KEY, item TEXT NOT NULL, id INTEGER);
+    CREATE INDEX ids ON plants (id) WHERE id IS NOT NULL;
+    CREATE TABLE rejects (text BLOB NOT NULL)`)
+  const insert = db.prepare('INSERT INTO plants (item, id) VALUES (?, ?)')
+  const insertReject = db.prepare('INSERT INTO rejects VALUES (?)')
+  const find = db.prepare('SELECT item FROM plants WHERE id = ? ORDER BY number LIMIT 1')
+  const select = db.prepare('SELECT item, id FROM plants WHERE number > ? AND number <= ?')
+  return {
+    /** Returns a fault if its id belongs to a different plant, in the store or in an earlier record. */
+    addPlant(plant: NewPlant, stored?: Map<number, string>): string | undefined {
+      const { id = null } = plant
+      const item = serializeItem(plant)
+      const known = id === null ? item : (stored?.get(id) ?? find.get(id)?.item ?? item)
+      insert.run(item, id)
+      return known === item ? undefined : conflict
+    },
+    addReject: (latin1: string) => void insertReject.run(Buffer.from(latin1, 'latin1')),
+    /** The plants with the numbers `after` + 1 to `last`. */
+    readPlants: (after: number, last: number) =>
+      select.all(after, last).map(({ item, id }) => ({ item, id: id ?? undefined }) as Entry),
+    /** The header row and the invalid records, as a file in the format of the input. */
+    *readRejects(format: string) {
+      let before = '[\n'
+      for (const { text } of db.prepare('SELECT text FROM rejects').iterate()) {
+        if (format === 'json') yield before
+        yield text as Uint8Array
+        before = ',\n'
+      }
+      if (format === 'json') yield '\n]\n'
+    },
   }
-}
-
-/** Yields the header row and the records that end at the offsets `invalid`, as a file in the format of the input. */
-export async function* readRejects({ input, form, checked }: CheckedSource, invalid: number[]) {
-  const isJson = form.format === 'json'
-  let count = 0
-  for await (const { records } of readRecords(input, form))
-    for (const { text, end } of records) {
-      const isInvalid = end === invalid[count]
-      const before = isJson ? (count === 0 ? '[\n' : ',\n') : ''
-      if (isInvalid || end <= checked.headerEnd) yield Buffer.from(before + text, 'latin1')
-      if (isInvalid) count++
-    }
-  if (isJson) yield '\n]\n'
 }

@@ -1,4 +1,5 @@
 // import: adds the plants of a file to a store, which may be in use. It is checked as a whole before anything is added.
+import { tmpdir } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { CommandError, count, reportFile, separate, silent } from '../../cli/console.ts'
@@ -9,12 +10,12 @@ import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreMissing } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
-import { type CheckedSource, checkInput, readRejects, type Source } from './check.ts'
+import { type Checked, checkInput } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
 import { findEarlier } from './notes.ts'
 import { fieldNames, required } from './plants.ts'
-import type { InputRecord } from './records.ts'
+import type { InputRecord, Source } from './records.ts'
 
 type Choices = { skipInvalid?: true; again?: true; dryRun?: true; create?: true; rejects?: string }
 type Flags = WorkOptions & FormOptions & Choices
@@ -71,45 +72,50 @@ async function run(path: string, flags: Flags): Promise<void> {
   const advice = 'interrupted; run the same command again to continue'
   await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
     try {
-      const input = await openInput(path)
+      const input = openInput(path)
       await importInput({ name, input, flags, progress, signal }).finally(input.close)
     } catch (error) {
       // An error of `write` is one of stdout.
-      const { message, syscall = 'write' } = error as NodeJS.ErrnoException
+      const { code, message, syscall = 'write' } = error as NodeJS.ErrnoException
+      if (code === 'ERR_SQLITE_ERROR')
+        throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
       if (!(error instanceof InputError) && syscall === 'write') throw error
       throw new CommandError(`${name}: ${message}`)
     }
   })
 }
 
+/** Where SQLite makes temporary files. */
+const temporaryDirectory = process.env.TMPDIR ?? (process.platform === 'win32' ? tmpdir() : '/var/tmp')
+
 /** Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
 async function importInput(job: Job): Promise<void> {
   const { name, input, flags, progress, signal } = job
-  const { value: head = Buffer.alloc(0) } = await input.read().next()
-  const source = { input, form: detectForm(head, flags) }
+  const { value: head } = await input.texts.next()
+  const form = detectForm(head, flags)
   const url = findDatabase(flags)
-  const { checked, invalid, reasons } = await checkAll(job, source, url)
-  const isRefused = invalid.length > 0 && !flags.skipInvalid
-  const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, { ...source, checked }, url)
+  const { checked, reasons } = await checkAll(job, { form, head, texts: input.texts }, url)
+  const { records, plants, conflicts, kept } = checked
+  const faults = records - plants + conflicts
+  const isRefused = faults > 0 && !flags.skipInvalid
+  const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
   progress.end()
-  if (flags.rejects !== undefined && invalid.length > 0)
-    await writeTexts(flags.rejects, { signal }, readRejects({ ...source, checked }, invalid))
-  const { records, plants, conflicts } = checked
+  if (flags.rejects !== undefined && faults > 0)
+    await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
   if (!isRefused) return
-  const shown = `${separate(invalid.length)} of ${count(records, 'record')}`
+  const shown = `${separate(faults)} of ${count(records, 'record')}`
   throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
 
-/** Checks all of the input, and reports each fault. `invalid`: the end offsets of the invalid records. */
+/** Checks all of the input, and reports each fault. `reasons`: the faults for --json. */
 async function checkAll({ name, flags, progress }: Job, source: Source, url: string) {
-  const invalid: number[] = []
+  let faults = 0
   const reasons: object[] = []
-  const onFault = ({ line, end }: InputRecord, reason: string) => {
-    invalid.push(end)
+  const onFault = ({ line }: InputRecord, reason: string) => {
     if (flags.json) reasons.push({ line, reason })
-    if (invalid.length <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
+    if (++faults <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
   }
   const onRecords = (records: number) => progress.show(records, undefined, 'record')
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
@@ -117,16 +123,17 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (error instanceof StoreMissing) return check()
     throw error
   })
-  return { checked, invalid, reasons }
+  return { checked, reasons }
 }
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
 /** Adds the plants that no earlier import added. `skipped`: the number of the others. */
-async function addNew({ name, flags, progress }: Job, source: CheckedSource, url: string) {
+async function addNew({ name, input, flags, progress }: Job, checked: Checked, url: string) {
   const { again = false, dryRun } = flags
-  const { plants } = source.checked
-  const earlier = findEarlier(source.checked, source.input.path, again)
+  const { path } = input
+  const { plants } = checked
+  const earlier = findEarlier(checked, path, again)
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
@@ -134,7 +141,7 @@ async function addNew({ name, flags, progress }: Job, source: CheckedSource, url
   let done = counts.skipped
   const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
   await withStore(url, open, async (store) => {
-    for await (const outcomes of addPlants(source, { store, earlier, again })) {
+    for await (const outcomes of addPlants(checked, { path, store, earlier, again })) {
       for (const outcome of outcomes) counts[outcome]++
       done += outcomes.length
       progress.show(done, plants)

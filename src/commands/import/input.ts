@@ -1,12 +1,6 @@
-// Opens the input of an import, so that it can be read twice: a file, or a pipe that is copied into an unnamed file first.
-import { randomUUID } from 'node:crypto'
-import { createReadStream, realpathSync, rmSync, statSync } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Readable } from 'node:stream'
+// Opens the input of an import: a file or a pipe, which is decompressed and read once.
+import { createReadStream, realpathSync, statSync } from 'node:fs'
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
-import { CommandError } from '../../cli/console.ts'
 
 /** Decoded as latin1: one character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
@@ -14,36 +8,33 @@ export const byteOrderMark = '\xef\xbb\xbf'
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
-/** Bytes read or decompressed at a time. Their plants are added in one transaction. */
-const chunkBytes = 128 * 1024
+/** The least bytes of a text. Its plants are added in one transaction. */
+const textBytes = 128 * 1024
 
-export type Input = Awaited<ReturnType<typeof openInput>>
+export type Input = ReturnType<typeof openInput>
 
 /**
- * Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `read`: yields the decompressed bytes,
- * then an empty chunk.
+ * Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `texts`: yields the decompressed bytes
+ * as latin1, in parts of at least `textBytes` except for the last, and then an empty text.
  */
-export async function openInput(name: string) {
+export function openInput(name: string) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
-  const file = path ? await open(path) : await copyPipe(name === '-' ? process.stdin : createReadStream(name))
-  return { path, read: () => readChunks(file), close: () => file.close() }
+  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: textBytes })
+  return { path, texts: readTexts(stream[Symbol.asyncIterator]()), close: () => stream.destroy() }
 }
 
-/** Copies a pipe into an unnamed file, which disappears with the process, however that ends. */
-async function copyPipe(pipe: Readable): Promise<FileHandle> {
-  const path = join(tmpdir(), `plant-store-${randomUUID()}`)
-  let copy: FileHandle | undefined
-  try {
-    copy = await open(path, 'wx+', 0o600)
-    rmSync(path)
-    await copy.writeFile(pipe)
-    return copy
-  } catch (error) {
-    await copy?.close()
-    const { syscall, message } = error as NodeJS.ErrnoException
-    if (syscall !== 'open' && syscall !== 'write') throw error
-    throw new CommandError(`cannot write a temporary file in ${tmpdir()} (TMPDIR): ${message}`)
+type Chunks = AsyncIterator<Buffer, undefined>
+
+async function* readTexts(chunks: Chunks): AsyncGenerator<string> {
+  let text = ''
+  for await (const chunk of decode(chunks)) {
+    text += chunk.toString('latin1')
+    if (text.length < textBytes) continue
+    yield text
+    text = ''
   }
+  if (text !== '') yield text
+  yield ''
 }
 
 /** `magic`: the first bytes, in hex; zstd may begin with a skippable frame. */
@@ -52,24 +43,35 @@ const codings = [
   { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: createZstdDecompress },
 ]
 
-async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
-  const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
-  const coding = codings.find(({ magic }) => magic.test(buffer.toString('hex')))
-  yield* coding ? decompress(file, coding) : readBytes(file, 0)
-  yield Buffer.alloc(0)
+async function* decode(chunks: Chunks): AsyncGenerator<Buffer> {
+  const head = await readHead(chunks)
+  const coding = codings.find(({ magic }) => magic.test(head.toString('hex', 0, 4)))
+  if (coding) return yield* decompress(head, chunks, coding)
+  yield head
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
 }
 
-/** Decompresses consecutive members or frames, up to the end of the file. */
-async function* decompress(file: FileHandle, { name, open }: (typeof codings)[number]) {
-  const { size } = await file.stat()
+/** Reads at least 4 bytes, if there are as many. */
+async function readHead(chunks: Chunks): Promise<Buffer> {
+  let head = Buffer.alloc(0)
+  while (head.length < 4) {
+    const { value } = await chunks.next()
+    if (value === undefined) break
+    head = Buffer.concat([head, value])
+  }
+  return head
+}
+
+/** Decompresses consecutive members or frames, up to the end of the input. */
+async function* decompress(head: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
   try {
-    for (let at = 0; at < size; ) {
-      const decoder = open({ chunkSize: chunkBytes })
-      const fed = feed(decoder, file, at)
+    for (let rest: Buffer | undefined = head; rest; ) {
+      const decoder = open({ chunkSize: textBytes })
+      const fed = feed(decoder, rest, chunks)
       yield* decoder
-      at = await fed
+      rest = await fed
       // gzip(1) disregards zeros behind the data, too.
-      if (name === 'gzip' && !(await hasData(file, at))) return
+      if (name === 'gzip' && rest && (await areZeros(rest, chunks))) return
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -79,35 +81,28 @@ async function* decompress(file: FileHandle, { name, open }: (typeof codings)[nu
   }
 }
 
-async function hasData(file: FileHandle, start: number): Promise<boolean> {
-  for await (const chunk of readBytes(file, start)) if (chunk.some(Boolean)) return true
-  return false
-}
-
 /**
- * Writes the bytes from `start` on to a decoder until its member or frame has ended; resolves to the offset behind that.
- * Nothing is written after the end, because the decoder would begin the next one.
+ * Writes chunks to a decoder until its member or frame has ended; resolves to the rest of the last chunk. Nothing is
+ * written after the end, because the decoder would begin the next one.
  */
-async function feed(decoder: Gunzip | ZstdDecompress, file: FileHandle, start: number): Promise<number> {
+async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chunks) {
   let fed = 0
   try {
-    for await (const chunk of readBytes(file, start)) {
+    for (let chunk: Buffer | undefined = first; chunk; { value: chunk } = await chunks.next()) {
       fed += chunk.length
       if (await new Promise((resolve) => decoder.write(chunk, resolve))) break
-      if (decoder.bytesWritten < fed) return start + decoder.bytesWritten
+      if (decoder.bytesWritten < fed) return chunk.subarray(decoder.bytesWritten - fed)
     }
     decoder.end()
   } catch (error) {
     decoder.destroy(error as Error)
   }
-  return start + fed
+  return undefined
 }
 
-async function* readBytes(file: FileHandle, start: number): AsyncGenerator<Buffer> {
-  for (let at = start; ; ) {
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at)
-    if (bytesRead === 0) return
-    at += bytesRead
-    yield buffer.subarray(0, bytesRead)
-  }
+async function areZeros(rest: Buffer, chunks: Chunks): Promise<boolean> {
+  if (rest.some(Boolean)) return false
+  for (let next = await chunks.next(); !next.done; next = await chunks.next())
+    if (next.value.some(Boolean)) return false
+  return true
 }

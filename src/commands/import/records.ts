@@ -34,22 +34,22 @@ type Found = {
 /** Returns undefined if more text is needed, and at the end of the last text (`isLast`). */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
-/**
- * Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this chunk;
- * call it in ascending order.
- */
-export async function* readRecords(input: Input, form: Form) {
+/** `head`: the first text of an input, from which the form was detected; `texts`: the others. */
+export type Source = { form: Form; head: string; texts: Input['texts'] }
+
+/** Reads the records text by text. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this text. */
+export async function* readRecords({ form, head, texts }: Source) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
-  let [rest, line, at, hashed] = ['', 1, 0, 0]
-  for await (const chunk of input.read()) {
-    const isLast = chunk.length === 0
-    const text = rest + chunk.toString('latin1')
-    const hashTo = (end: number) => {
-      sha256.update(text.slice(hashed - at, end - at), 'latin1')
-      hashed = end
-      return sha256.copy().digest('hex')
-    }
+  let [rest, line, at] = ['', 1, 0]
+  for (let [more, isLast] = [head, false]; !isLast; { value: more } = await texts.next()) {
+    isLast = more === ''
+    const text = rest + more
+    const hashTo = (end: number) =>
+      sha256
+        .copy()
+        .update(text.slice(0, end - at), 'latin1')
+        .digest('hex')
     let feed = text.indexOf('\n')
     const lineOf = (offset: number) => {
       for (; feed !== -1 && feed < offset; feed = text.indexOf('\n', feed + 1)) line++
@@ -66,7 +66,7 @@ export async function* readRecords(input: Input, form: Form) {
       from = next
     }
     yield { records, hashTo }
-    hashTo(at + from)
+    sha256.update(text.slice(0, from), 'latin1')
     lineOf(from)
     rest = text.slice(from)
     at += from
