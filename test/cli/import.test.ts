@@ -356,16 +356,15 @@ const singleBytes = `
   syncBuiltinESMExports()`
 
 test('detects the form and the coding of an input that arrives byte by byte', async (t) => {
+  const [header, row] = ['name;tag\n', 'a;\n']
   for (const input of [
-    `[\n${good}]`,
-    gzipSync(`[\n${good}]`),
-    bytes(zstdCompressSync(good), zstdCompressSync(good)),
+    header + row,
+    gzipSync(header + row),
+    bytes(zstdCompressSync(header), zstdCompressSync(row)),
   ]) {
     const env = { ...preload(singleBytes), DATABASE_URL: await sqlite.createDatabase(t) }
-    t.match(await spawnCli(t, ['import', writeInput(t, input)], env).ended, {
-      code: 0,
-      stdout: /^[12] added/,
-    })
+    const ran = await spawnCli(t, ['import', writeInput(t, input)], env).ended
+    t.match(ran, { code: 0, stdout: /^1 added/, stderr: '' })
   }
 })
 

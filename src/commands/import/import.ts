@@ -94,9 +94,8 @@ async function importInput(job: Job): Promise<void> {
   const { value: head } = await input.texts.next()
   const form = detectForm(head, flags)
   const url = findDatabase(flags)
-  const { checked, reasons } = await checkAll(job, { form, head, texts: input.texts }, url)
+  const { checked, faults, reasons } = await checkAll(job, { form, head, texts: input.texts }, url)
   const { records, plants, conflicts, kept } = checked
-  const faults = records - plants + conflicts
   const isRefused = faults > 0 && !flags.skipInvalid
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
   progress.end()
@@ -109,7 +108,7 @@ async function importInput(job: Job): Promise<void> {
   throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
 
-/** Checks all of the input, and reports each fault. `reasons`: the faults for --json. */
+/** Checks all of the input, and reports each fault. `faults`: their number; `reasons`: the faults for --json. */
 async function checkAll({ name, flags, progress }: Job, source: Source, url: string) {
   let faults = 0
   const reasons: object[] = []
@@ -123,7 +122,7 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (error instanceof StoreMissing) return check()
     throw error
   })
-  return { checked, reasons }
+  return { checked, faults, reasons }
 }
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }

@@ -23,7 +23,7 @@ export function openInput(name: string) {
   return { path, texts: readTexts(stream[Symbol.asyncIterator]()), close: () => stream.destroy() }
 }
 
-type Chunks = AsyncIterator<Buffer, undefined>
+type Chunks = AsyncIterableIterator<Buffer, undefined>
 
 async function* readTexts(chunks: Chunks): AsyncGenerator<string> {
   let text = ''
@@ -33,7 +33,7 @@ async function* readTexts(chunks: Chunks): AsyncGenerator<string> {
     yield text
     text = ''
   }
-  if (text !== '') yield text
+  yield text
   yield ''
 }
 
@@ -48,7 +48,7 @@ async function* decode(chunks: Chunks): AsyncGenerator<Buffer> {
   const coding = codings.find(({ magic }) => magic.test(head.toString('hex', 0, 4)))
   if (coding) return yield* decompress(head, chunks, coding)
   yield head
-  for (let next = await chunks.next(); !next.done; next = await chunks.next()) yield next.value
+  yield* chunks
 }
 
 /** Reads at least 4 bytes, if there are as many. */
@@ -102,7 +102,6 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
 
 async function areZeros(rest: Buffer, chunks: Chunks): Promise<boolean> {
   if (rest.some(Boolean)) return false
-  for (let next = await chunks.next(); !next.done; next = await chunks.next())
-    if (next.value.some(Boolean)) return false
+  for await (const chunk of chunks) if (chunk.some(Boolean)) return false
   return true
 }
