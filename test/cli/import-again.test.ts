@@ -248,6 +248,18 @@ test('a file that another path completes is known at both paths', async (t) => {
   }
 })
 
+test('a file with nothing new is known at its path, too', async (t) => {
+  const { next, store } = await shareStore(t, await quickest.createDatabase(t))
+  const [path, other] = [writeInput(t, a + b), writeInput(t, a + b)]
+  await next(path)
+  for (let n = 0; n < 3; n++) t.strictSame((await next(other)).said, nothingNew('2 plants'))
+  t.equal((await store.notes('import/')).size, 2)
+  for (const changed of [other, path]) {
+    writeFileSync(changed, x + b + c)
+    t.match(await next(changed), { code: 1, plants: [], said: [/no longer starts/] })
+  }
+})
+
 test('an interrupted import continues after another file with the same beginning was imported', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path, position } = await interrupt(t, url)

@@ -17,10 +17,11 @@ export async function* addPlants(checked: Checked, { path, store, earlier, again
   const isAgain = own?.isAgain ?? again
   const newKey = nameNote(checked.notes, checked.firstHash)
   const key = own?.key ?? newKey
-  // A note of the interrupted import stays, so that the file at its path can continue, too.
-  if (own && own.path !== path) {
-    const copy = JSON.stringify({ ...JSON.parse(own.value), isAgain: false })
-    await append(store, [], { key: newKey, before: '', value: copy })
+  const isNew = earlier?.plants !== checked.plants
+  // The input is known at both paths: a note of the interrupted import stays, and one without new plants gets a copy.
+  if (earlier && earlier.path !== path && (own || !isNew)) {
+    const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
+    await append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
   }
   let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]
   for (const { last, bytes, hash } of checked.batches) {

@@ -136,7 +136,8 @@ async function addNew({ name, input, flags, progress }: Job, checked: Checked, u
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
-  if (plants === counts.skipped || dryRun) return counts
+  const isKnown = !earlier || path === undefined || checked.matches.some((match) => match.path === path)
+  if (dryRun || (plants === counts.skipped && isKnown)) return counts
   let done = counts.skipped
   const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
   await withStore(url, open, async (store) => {
