@@ -55,7 +55,10 @@ export async function checkInput(source: Source, store: Store | undefined, liste
 
 const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
 
-/** Keeps records in a temporary database, whose file has no name. The first plant has the number 1. */
+/**
+ * Keeps records in a temporary database, whose file has no name. Plants are numbered from 1. The cache is larger than the
+ * default, because ids may come in any order.
+ */
 function makeKeeper() {
   const db = new DatabaseSync('')
   db.exec(`PRAGMA journal_mode = OFF; PRAGMA cache_size = -16000; BEGIN;
