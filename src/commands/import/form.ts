@@ -33,9 +33,9 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
 ]
 
-/** `head`: the first text of an input. Throws InputError. */
-export function detectForm(head: string, options: FormOptions): Form {
-  const text = head.replace(byteOrderMark, '')
+/** `head`: the first bytes of the text. Throws InputError. */
+export function detectForm(head: Buffer, options: FormOptions): Form {
+  const text = head.toString('latin1').replace(byteOrderMark, '')
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []

@@ -91,10 +91,11 @@ const temporaryDirectory = process.env.TMPDIR ?? (process.platform === 'win32' ?
 /** Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
 async function importInput(job: Job): Promise<void> {
   const { name, input, flags, progress, signal } = job
-  const { value: head } = await input.texts.next()
+  const { chunks } = input
+  const { value: head = Buffer.alloc(0) } = await chunks.next()
   const form = detectForm(head, flags)
   const url = findDatabase(flags)
-  const { checked, faults, reasons } = await checkAll(job, { form, head, texts: input.texts }, url)
+  const { checked, faults, reasons } = await checkAll(job, { form, head, chunks }, url)
   const { records, plants, conflicts, kept } = checked
   const isRefused = faults > 0 && !flags.skipInvalid
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)

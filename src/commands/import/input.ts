@@ -8,33 +8,30 @@ export const byteOrderMark = '\xef\xbb\xbf'
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
-/** The least bytes of a text. Its plants are added in one transaction. */
-const textBytes = 128 * 1024
+/** The least bytes of a chunk, except for the last. Its plants are added in one transaction. */
+const chunkBytes = 128 * 1024
 
 export type Input = ReturnType<typeof openInput>
+type Chunks = AsyncGenerator<Buffer, undefined>
 
-/**
- * Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `texts`: yields the decompressed bytes
- * as latin1, in parts of at least `textBytes` except for the last, and then an empty text.
- */
+/** Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `chunks`: the decompressed bytes. */
 export function openInput(name: string) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
-  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: textBytes })
-  return { path, texts: readTexts(stream[Symbol.asyncIterator]()), close: () => stream.destroy() }
+  const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: chunkBytes })
+  return { path, chunks: join(decode(join(stream))), close: () => stream.destroy() }
 }
 
-type Chunks = AsyncIterableIterator<Buffer, undefined>
-
-async function* readTexts(chunks: Chunks): AsyncGenerator<string> {
-  let text = ''
-  for await (const chunk of decode(chunks)) {
-    text += chunk.toString('latin1')
-    if (text.length < textBytes) continue
-    yield text
-    text = ''
+/** Joins pieces, which may be small, into chunks. */
+async function* join(pieces: AsyncIterable<Buffer>): Chunks {
+  let [joined, bytes]: [Buffer[], number] = [[], 0]
+  for await (const piece of pieces) {
+    joined.push(piece)
+    bytes += piece.length
+    if (bytes < chunkBytes) continue
+    yield Buffer.concat(joined)
+    ;[joined, bytes] = [[], 0]
   }
-  yield text
-  yield ''
+  if (bytes > 0) yield Buffer.concat(joined)
 }
 
 /** `magic`: the first bytes, in hex; zstd may begin with a skippable frame. */
@@ -43,30 +40,19 @@ const codings = [
   { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: createZstdDecompress },
 ]
 
-async function* decode(chunks: Chunks): AsyncGenerator<Buffer> {
-  const head = await readHead(chunks)
-  const coding = codings.find(({ magic }) => magic.test(head.toString('hex', 0, 4)))
-  if (coding) return yield* decompress(head, chunks, coding)
-  yield head
+async function* decode(chunks: Chunks) {
+  const { value: first = Buffer.alloc(0) } = await chunks.next()
+  const coding = codings.find(({ magic }) => magic.test(first.toString('hex', 0, 4)))
+  if (coding) return yield* decompress(first, chunks, coding)
+  yield first
   yield* chunks
 }
 
-/** Reads at least 4 bytes, if there are as many. */
-async function readHead(chunks: Chunks): Promise<Buffer> {
-  let head = Buffer.alloc(0)
-  while (head.length < 4) {
-    const { value } = await chunks.next()
-    if (value === undefined) break
-    head = Buffer.concat([head, value])
-  }
-  return head
-}
-
 /** Decompresses consecutive members or frames, up to the end of the input. */
-async function* decompress(head: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
+async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
   try {
-    for (let rest: Buffer | undefined = head; rest; ) {
-      const decoder = open({ chunkSize: textBytes })
+    for (let rest: Buffer | undefined = first; rest; ) {
+      const decoder = open({ chunkSize: chunkBytes })
       const fed = feed(decoder, rest, chunks)
       yield* decoder
       rest = await fed

@@ -34,17 +34,17 @@ type Found = {
 /** Returns undefined if more text is needed, and at the end of the last text (`isLast`). */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
-/** `head`: the first text of an input, from which the form was detected; `texts`: the others. */
-export type Source = { form: Form; head: string; texts: Input['texts'] }
+/** `head`: the first chunk of an input, from which the form was detected; `chunks`: the others. */
+export type Source = { form: Form; head: Buffer; chunks: Input['chunks'] }
 
-/** Reads the records text by text. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this text. */
-export async function* readRecords({ form, head, texts }: Source) {
+/** Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this chunk. */
+export async function* readRecords({ form, head, chunks }: Source) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
-  let [rest, line, at] = ['', 1, 0]
-  for (let [more, isLast] = [head, false]; !isLast; { value: more } = await texts.next()) {
-    isLast = more === ''
-    const text = rest + more
+  let [rest, line, at, isLast] = ['', 1, 0, false]
+  for (let chunk: Buffer | undefined = head; !isLast; { value: chunk } = await chunks.next()) {
+    isLast = chunk === undefined
+    const text = rest + (chunk?.toString('latin1') ?? '')
     const hashTo = (end: number) =>
       sha256
         .copy()
