@@ -285,6 +285,22 @@ test('adds what was checked, and reports an id that is taken meanwhile', async (
   t.equal((await store.log.head()).position, names.length + 1)
 })
 
+test('refuses to go on after another import of the input has added something', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  const path = writeInput(t, ndjson)
+  const GO = join(createDirectory(t), 'go')
+  const { ended } = spawnCli(t, ['import', path], { ...preload(longPauses), DATABASE_URL: url, GO })
+  await until(async () => (await store.log.head()).position > 0)
+  t.match(await runCommand(['import', path], { DATABASE_URL: url }), { code: 0 })
+  writeFileSync(GO, '')
+  t.match(await ended, {
+    code: 1,
+    stderr: /input: another import of this input is running: wait until it ends\n$/,
+  })
+  t.strictSame(named(await readPlants(url)), names)
+})
+
 test('imports into the empty database of a killed import', async (t) => {
   for (const journal of [undefined, 'wal']) {
     const database = join(createDirectory(t), 'plants.db')
