@@ -40,11 +40,8 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
   const summary = `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`
   const end = faultCount === 0 ? 'no faults' : count(faultCount, 'fault')
   if (faultCount > 0) process.exitCode = 1
-  await printResult(
-    { engine, plants, checksum, faultCount, faults },
-    [summary, ...faults, end].join('\n'),
-    json,
-  )
+  const text = [summary, ...faults, end].join('\n')
+  await printResult({ engine, plants, checksum, faultCount, faults }, text, json)
 }
 
 /** Plants that cannot be read. */
