@@ -30,7 +30,8 @@ export async function* addPlants(checked: Checked, { path, store, earlier, again
     const note: Note = { path, bytes, hash, date: new Date().toISOString(), isWhole, isAgain }
     const value = JSON.stringify(note)
     yield await append(store, checked.kept.readPlants(done, last), { key, before, value })
-    ;[before, done] = [value, last]
+    before = value
+    done = last
     // Gives other processes, which poll for the lock of a SQLite file, a chance to get it.
     await sleep(2)
   }

@@ -29,7 +29,8 @@ async function* join(pieces: AsyncIterable<Buffer>): Chunks {
     bytes += piece.length
     if (bytes < chunkBytes) continue
     yield Buffer.concat(joined)
-    ;[joined, bytes] = [[], 0]
+    joined = []
+    bytes = 0
   }
   if (bytes > 0) yield Buffer.concat(joined)
 }
