@@ -9,6 +9,7 @@ import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/option
 import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreMissing } from '../../store/errors.ts'
+import { isUnwritable } from '../../store/sqlite/errors.ts'
 import { addPlants } from './add.ts'
 import { type Checked, checkInput } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
@@ -76,8 +77,8 @@ async function run(path: string, flags: Flags): Promise<void> {
       await importInput({ name, input, flags, progress, signal }).finally(input.close)
     } catch (error) {
       // An error of `write` is one of stdout.
-      const { code, message, syscall = 'write' } = error as NodeJS.ErrnoException
-      if (code === 'ERR_SQLITE_ERROR')
+      const { message, syscall = 'write' } = error as NodeJS.ErrnoException
+      if (isUnwritable(error))
         throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
       if (!(error instanceof InputError) && syscall === 'write') throw error
       throw new CommandError(`${name}: ${message}`)
@@ -100,6 +101,7 @@ async function importInput(job: Job): Promise<void> {
   const isRefused = faults > 0 && !flags.skipInvalid
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
   progress.end()
+  if (faults > 0) process.exitCode = 1
   if (flags.rejects !== undefined && faults > 0)
     await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }

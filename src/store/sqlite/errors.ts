@@ -12,6 +12,8 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 const primary = (error: unknown) => codeOf(error) & 0xff
 
 export const isFull = (error: unknown) => primary(error) === full
+/** True if a file cannot be made or written: IOERR, FULL, CANTOPEN. */
+export const isUnwritable = (error: unknown) => [10, full, 14].includes(primary(error))
 export const isBusy = (error: unknown) => primary(error) === busy
 /** True if the file must be reopened before the next write. */
 export const isBroken = (error: unknown) => broken.includes(primary(error))
