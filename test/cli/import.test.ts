@@ -105,6 +105,8 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [bytes(good, '{"name":"b', [0xf0, 0x9f]), not1252],
   ['name,tag\ra,b\r', /^input: has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE$/],
   ['name,tag\ra,b\rc,d\n', /^input: has lines that end in CR/],
+  ['name,tag,x\ra,b,\rc,d,"\n"\re,f,\r', /^input: has lines that end in CR/, '--ignore-unknown'],
+  ['name,tag,x\ra,b,\rc,d,\ne,f,\n', /^input: has lines that end in CR/, '--ignore-unknown'],
   [bytes('PK\x03\x04', [20, 0, 6, 0], '[Content_Types].xml'), /^input: is a ZIP archive \(XLSX, ODS\): /],
   [gzipped.subarray(0, -20), /^input: the gzip data is cut short$/],
   [gzipped.subarray(0, -4), /^input: the gzip data is cut short$/],

@@ -59,7 +59,7 @@ const text = /'([^'\n]+)'|`([^`\n]+)`/.source
 const places = [
   `(?:[lL]ogger|\\blog)\\.(?:debug|info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,
-  `listenTextResolver[^>]*=> (?:${text})`,
+  `\\blisten\\(app, [^>]*=> (?:${text})`,
   `const (?:unsynced|cutLog) =\\s+(?:${text})`,
   `function describeUnsafe\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
 ]

@@ -15,16 +15,14 @@ export type Form = {
 export type FormOptions = Partial<Omit<Form, 'format'>>
 
 const delimiters = [',', ';', '|', '\t']
+export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
 /** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
-  [
-    /^(?=[^\n]*\n?$)[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?/,
-    `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`,
-  ],
+  [/^(?=[^\n]*\n?$)[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?/, endsInCr],
   [
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"'\\]*)"\s*:\s*\[\s*[{\]]/,
     `is an object that holds the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { makePlantCheck } from '../../plants/plant-faults.ts'
-import type { Form } from './form.ts'
+import { endsInCr, type Form } from './form.ts'
 import { byteOrderMark, InputError } from './input.ts'
 import type { InputRecord } from './records.ts'
 
@@ -69,6 +69,7 @@ function makeRowReader(form: Form) {
     const { line, text, cells, fault } = record
     const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
+      if (/\r[^\r\n]/.test(text)) throw new InputError(endsInCr)
       if (fault !== undefined) throw new InputError(`line ${line}: the header row: ${fault}`)
       if (!separatorLine.test(text)) header = readHeader(line, cells.map(readCell), form)
       return undefined
