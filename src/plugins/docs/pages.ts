@@ -1,7 +1,6 @@
 // The pages to read: home, the guide, and a page for each type of problem. `base` is the base path, which ends
 // with a slash.
 import { readFileSync } from 'node:fs'
-import { Marked } from 'marked'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
@@ -27,7 +26,9 @@ export function renderPage(base: string, title: string, main: string): string {
 }
 
 /** Makes the HTML of a page in our own Markdown. */
-export function renderMarkdown(base: string, text: string): string {
+export async function renderMarkdown(base: string, text: string): Promise<string> {
+  // Loaded only when a page is read.
+  const { Marked } = await import('marked')
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }) {
