@@ -1,5 +1,4 @@
 // The map of the service: everything that a request passes through, in order.
-import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
@@ -13,7 +12,6 @@ import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
 import { answerWithProblems, errors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
-import { rateLimit } from './plugins/rate-limit.ts'
 import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
@@ -63,7 +61,9 @@ export async function buildApp(options: AppOptions) {
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
+  // What few need is loaded only when it is on.
   if (corsOrigin !== false) {
+    const { default: cors } = await import('@fastify/cors')
     const exposedHeaders = Object.keys(headers)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
   }
@@ -80,7 +80,7 @@ export async function buildApp(options: AppOptions) {
   await app.register(
     async (scope) => {
       await scope.register(auth, { verify, resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
-      if (rate) await scope.register(rateLimit, rate)
+      if (rate) await scope.register((await import('./plugins/rate-limit.ts')).rateLimit, rate)
       await scope.register(addPlant, { log, meter })
       await scope.register(listPlants, { log, path: `${prefix}/plants`, meter })
     },
