@@ -1,12 +1,10 @@
 // Databases and tables of another application or another store, and tables that were restored from a copy.
 import { readFileSync } from 'node:fs'
 import { steps } from '../../src/store/sql/schema.ts'
-import { findEngine, testPostgres } from '../support/engines.ts'
+import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
 import { Sightings } from './logs.ts'
-
-const { engine: postgres } = findEngine('PostgreSQL')
 
 const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
@@ -14,8 +12,7 @@ const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${t
 /** The tables of a store, as SQL. */
 const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
-testPostgres('follows tables that are restored in place, and counts each loss', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('follows tables that are restored in place, and counts each loss', async (t, url) => {
   const client = await connect(t, url)
   let lost = 0
   const store = await open(t, url, { lost: () => lost++ })
@@ -38,8 +35,7 @@ testPostgres('follows tables that are restored in place, and counts each loss', 
   t.strictSame(sightings.faults, [])
 })
 
-testPostgres('does not read a page of a log that has changed', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('does not read a page of a log that has changed', async (t, url) => {
   const client = await connect(t, url)
   const store = await open(t, url)
   await add(store, 'a')
@@ -59,8 +55,7 @@ testPostgres('does not read a page of a log that has changed', async (t) => {
   )
 })
 
-testPostgres('refuses the database of another store', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('refuses the database of another store', async (t, url) => {
   const client = await connect(t, url)
   const store = await open(t, url)
   await add(store, 'a')
@@ -105,8 +100,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t, url) => {
   const client = await connect(t, url)
   await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
   await client.query('SELECT pg_stat_force_next_flush()')
@@ -120,16 +114,14 @@ testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', as
   t.strictSame((await client.query(everything)).rows, before)
 })
 
-testPostgres('refuses tables of another application, and writes nothing', async (t) => {
-  for (const [title, statements, options = ''] of foreign) {
-    const url = await postgres.createDatabase(t)
+for (const [title, statements, options = ''] of foreign)
+  testPostgres(`refuses tables of another application, and writes nothing: ${title}`, async (t, url) => {
     const client = await connect(t, url)
     await client.query(statements)
     await client.query('SELECT pg_stat_force_next_flush()')
     const before = (await client.query(everything)).rows
     const told = { message: /belongs to another application/ }
-    await t.rejects(open(t, url + options), told, title)
-    await t.rejects(openStore(url + options, { mode: 'read' }), told, `${title}, to read`)
-    t.strictSame((await client.query(everything)).rows, before, title)
-  }
-})
+    await t.rejects(open(t, url + options), told)
+    await t.rejects(openStore(url + options, { mode: 'read' }), told, 'to read')
+    t.strictSame((await client.query(everything)).rows, before)
+  })

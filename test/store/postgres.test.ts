@@ -4,15 +4,13 @@ import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
-import { findEngine, sharedServer, testPostgres } from '../support/engines.ts'
+import { sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { add, collectLines, entry, listNames, open, openStore, unavailable } from '../support/stores.ts'
 
-const { engine: postgres } = findEngine('PostgreSQL')
 const onePlant = [entry('a')]
 
-testPostgres('ignores the statement time-out of the database for long work', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('ignores the statement time-out of the database for long work', async (t, url) => {
   await (await open(t, url)).log.append(onePlant)
   const client = await connect(t, url)
   await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '300ms'`)
@@ -25,8 +23,7 @@ testPostgres('ignores the statement time-out of the database for long work', asy
   await t.resolves(status)
 })
 
-testPostgres('a late write does not break the turn of the next one', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('a late write does not break the turn of the next one', async (t, url) => {
   const store = await open(t, url)
   await add(store, 'a')
   const client = await connect(t, url)
@@ -73,8 +70,7 @@ testPostgres('refuses an unusable database in one line without its password', as
   await Promise.all(refusals.map(refuse))
 })
 
-testPostgres('commits to stable storage whatever the default of the server', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('commits to stable storage whatever the default of the server', async (t, url) => {
   const database = new URL(url).pathname.slice(1)
   const server = await sharedServer()
   for (const [level, expected] of [
@@ -88,8 +84,8 @@ testPostgres('commits to stable storage whatever the default of the server', asy
   }
 })
 
-testPostgres('sets a time-out for reads, and none for commits', async (t) => {
-  const { sql } = await open(t, await postgres.createDatabase(t))
+testPostgres('sets a time-out for reads, and none for commits', async (t, url) => {
+  const { sql } = await open(t, url)
   t.strictSame(
     { ...(await sql.select('SHOW statement_timeout'))[0] },
     { statement_timeout: `${attemptMs / 1000}s` },
@@ -98,9 +94,8 @@ testPostgres('sets a time-out for reads, and none for commits', async (t) => {
   t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
 })
 
-testPostgres('overrides settings of a role that would break the service', async (t) => {
+testPostgres('overrides settings of a role that would break the service', async (t, url) => {
   const server = await sharedServer()
-  const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
   await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
   const settings = {
     array_nulls: 'off',
@@ -114,7 +109,7 @@ testPostgres('overrides settings of a role that would break the service', async 
   }
   for (const [name, value] of Object.entries(settings))
     await server.query(`ALTER ROLE awkward SET ${name} = '${value}'`)
-  const { log, sql } = await open(t, url)
+  const { log, sql } = await open(t, url.replace('postgres@', 'awkward@'))
   t.strictSame(await log.append([...onePlant, { item: '"b"', id: 1 }]), ['added', 'added'])
   const kept = (await sql.select('SELECT name, setting, reset_val FROM pg_settings')).filter(
     ({ name, setting, reset_val }) => String(name) in settings && setting === reset_val,
@@ -122,8 +117,7 @@ testPostgres('overrides settings of a role that would break the service', async 
   t.strictSame(kept, [], 'every setting is overridden')
 })
 
-testPostgres('commits despite a warning about the collation version', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('commits despite a warning about the collation version', async (t, url) => {
   const name = new URL(url).pathname.slice(1)
   const server = await sharedServer()
   await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
@@ -131,8 +125,7 @@ testPostgres('commits despite a warning about the collation version', async (t) 
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('reports unsafe settings of the server at the start and in status', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('reports unsafe settings of the server at the start and in status', async (t, url) => {
   const server = await sharedServer()
   await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
   const { logger, lines } = collectLines()
@@ -147,8 +140,7 @@ testPostgres('reports unsafe settings of the server at the start and in status',
   t.match(stdout, /^warning {2}fsync is off on the database server/m)
 })
 
-testPostgres('logs why a session ended', async (t) => {
-  const url = await postgres.createDatabase(t)
+testPostgres('logs why a session ended', async (t, url) => {
   const { logger, find } = collectLines()
   const { sql } = await open(t, url, { logger })
   const text = 'SELECT pg_terminate_backend(pg_backend_pid()) FROM (VALUES (1)) AS one WHERE $1 = 1'
@@ -191,22 +183,22 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
   }
 })
 
-testPostgres('answers nothing-added if the server refuses to write a batch', async (t) => {
-  const { log } = await open(t, await postgres.createDatabase(t))
+testPostgres('answers nothing-added if the server refuses to write a batch', async (t, url) => {
+  const { log } = await open(t, url)
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
   await t.rejects(impossible, unavailable('nothing-added'))
   t.equal((await log.head()).position, 0)
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('repeats a batch on another session if its own has become read-only', async (t) => {
-  const { log, sql } = await open(t, await postgres.createDatabase(t))
+testPostgres('repeats a batch on another session if its own has become read-only', async (t, url) => {
+  const { log, sql } = await open(t, url)
   await sql.execute('SET default_transaction_read_only = on')
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-testPostgres('a closed store refuses every call', async (t) => {
-  const store = await openStore(await postgres.createDatabase(t))
+testPostgres('a closed store refuses every call', async (t, url) => {
+  const store = await openStore(url)
   const last = store.log.append(onePlant)
   const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), unavailable('unread'))
   await store.close()

@@ -45,9 +45,10 @@ export function findEngine(name: Engine['name']): { engine: Engine; skip: string
   return { engine, skip: !engines.includes(engine) && `TEST_ENGINE is ${process.env.TEST_ENGINE}` }
 }
 
-/** Defines a test that needs PostgreSQL, and is skipped if the run excludes it. */
-export function testPostgres(title: string, body: (t: Test) => unknown): void {
-  tap.test(title, { skip: findEngine('PostgreSQL').skip }, body)
+/** Defines a test that needs PostgreSQL, and is skipped if the run excludes it. `url`: of a new, empty database. */
+export function testPostgres(title: string, body: (t: Test, url: string) => unknown): void {
+  const { engine, skip } = findEngine('PostgreSQL')
+  tap.test(title, { skip }, async (t) => body(t, await engine.createDatabase(t)))
 }
 
 let shared: Promise<DatabaseServer> | undefined
