@@ -2,10 +2,11 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import tap, { type Test } from 'tap'
-import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
+import type { Entry, Store, Token } from '../../src/store/engine.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
+import { MemoryLog } from '../support/memory-log.ts'
 import { open, openStore, unavailable } from '../support/stores.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
@@ -31,22 +32,6 @@ async function readText({ log }: Store, after: number, count: number): Promise<s
   const last = Math.min(position, after + count)
   const mark = (await log.head([last])).markOf(last)
   return String(await log.read(Math.min(after, last), last, String(mark))).slice(1, -1)
-}
-
-/** The simplest correct log. */
-class Oracle {
-  readonly items: string[] = []
-  readonly #known = new Map<number, string>()
-
-  append(entries: Entry[]): Outcome[] {
-    return entries.map(({ item, id }) => {
-      const known = id === undefined ? undefined : this.#known.get(id)
-      if (known !== undefined) return known === item ? 'replayed' : 'conflict'
-      if (id !== undefined) this.#known.set(id, item)
-      this.items.push(item)
-      return 'added'
-    })
-  }
 }
 
 const anyEntry = fc.record({
@@ -148,17 +133,17 @@ for (const engine of everyEngine) {
     t.test('agrees with the oracle, batch by batch', async (t) => {
       tellSeed(t)
       const store = await openNew(t, engine)
-      const oracle = new Oracle()
-      const { items } = oracle
+      const oracle = new MemoryLog()
+      const itemsAfter = (position: number) => oracle.entries.slice(position).map(({ item }) => item)
       const property = fc.asyncProperty(anyBatch, async (batch) => {
-        const start = items.length
-        t.strictSame(await store.log.append(batch), oracle.append(batch), 'the same outcomes')
-        t.equal(await countPlants(store), items.length)
-        t.equal(await readText(store, start, batch.length), items.slice(start).join())
+        const start = oracle.rows.length
+        t.strictSame(await store.log.append(batch), oracle.add(...batch), 'the same outcomes')
+        t.equal(await countPlants(store), oracle.rows.length)
+        t.equal(await readText(store, start, batch.length), itemsAfter(start).join())
       })
       // Each batch depends on those before, so a failure cannot be shrunk.
       await fc.assert(property, { seed, numRuns: 100, endOnFailure: true })
-      t.equal(await readText(store, 0, items.length), items.join())
+      t.equal(await readText(store, 0, oracle.rows.length), itemsAfter(0).join())
     })
 
     t.test('reads any range of positions, joined exactly', async (t) => {
@@ -285,19 +270,12 @@ for (const engine of everyEngine) {
       t.equal(marks[0], marks[1])
       t.not(marks[1], marks[2])
       t.same([head.position, head.mark, head.markOf(0), head.markOf(4)], [3, marks[2], '', undefined])
-      t.same(
-        [1, 2, 3].map((position) => other.markOf(position)),
-        marks,
-      )
+      const others = [1, 2, 3].map((position) => other.markOf(position))
+      t.same(others, marks)
       const rows = await two.plants(0, 3, 9)
-      t.same(
-        rows.map(({ mark }) => mark),
-        marks,
-      )
-      t.same(
-        rows.map(checksumOf),
-        rows.map(({ checksum }) => checksum),
-      )
+      const [held, checksums] = [rows.map(({ mark }) => mark), rows.map(({ checksum }) => checksum)]
+      t.same(held, marks)
+      t.same(rows.map(checksumOf), checksums)
     })
 
     t.test('reads rows as they are stored, which have no faults', async (t) => {
