@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { Ledger, list, post } from '../store/ledger.ts'
 import { sqlite } from '../support/engines.ts'
 import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
-import { startService, token } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
 const kills = countRounds(20, 3)
 const writers = 32
@@ -21,7 +21,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
   let former: string[] = []
   for (let round = 0; round <= kills; round++) {
     const service = await startService(t, { DATABASE_URL: database, LOG_LEVEL: 'error' })
-    const { names } = await list(`${service.url}/plants`, token)
+    const { names } = await list(`${service.url}/plants`)
     t.same(ledger.findFaults(names), [], `round ${round}: each acknowledged plant is in the log once`)
     t.same(names.slice(0, former.length), former, 'in the same order as before')
     const file = new DatabaseSync(fileURLToPath(database), { readOnly: true })
@@ -34,11 +34,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
     former = names
     if (round === kills) break
     const writing = Array.from({ length: writers }, async (_, writer) => {
-      for (
-        let n = 0;
-        await post(ledger, service.url, { name: `${round}-${writer}-${n}`, tag: '' }, token);
-        n++
-      );
+      for (let n = 0; await post(ledger, service.url, { name: `${round}-${writer}-${n}`, tag: '' }); n++);
     })
     await ledger.more(writers)
     await sleep(random() * maxRoundMs)

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
 import { assertWithin, isFull } from '../support/full.ts'
-import { type Service, startService, token } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { startCluster } from './cluster.ts'
 import { Inconsistent, Ledger, list, post, Reader } from './ledger.ts'
 
@@ -20,7 +20,7 @@ async function write(writer: number, services: Service[], ledger: Ledger, stop: 
     const plant = { name: `${writer}-${n}`, tag: 'chaos', ...(n % 2 === 0 && { id: writer * 1_000_000 + n }) }
     for (let attempt = 0; ; attempt++) {
       const { url } = services[(writer + attempt) % services.length] as Service
-      if ((await post(ledger, url, plant, token)) || plant.id === undefined) break
+      if ((await post(ledger, url, plant)) || plant.id === undefined) break
       await sleep(50)
     }
   }
@@ -47,7 +47,7 @@ tap.test('loses no acknowledged plant when primaries and a replica fail', { time
   const services = [await startService(t, env), await startService(t, env)]
   const ledger = new Ledger()
   const stop = new AbortController()
-  const readers = services.map(() => new Reader(token))
+  const readers = services.map(() => new Reader())
   const writing = Promise.all(
     Array.from({ length: writers }, (_, writer) => write(writer, services, ledger, stop.signal)),
   )
@@ -89,7 +89,7 @@ tap.test('loses no acknowledged plant when primaries and a replica fail', { time
   ledger.emit('acknowledged')
   await reading
 
-  const { names } = await list(`${services[0]?.url}/plants`, token)
+  const { names } = await list(`${services[0]?.url}/plants`)
   t.strictSame(ledger.findFaults(names).slice(0, 10), [], 'each acknowledged plant is in the log once')
   for (const [index, reader] of readers.entries()) {
     await reader.readOn((services[index] as Service).url, ledger)

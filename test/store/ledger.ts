@@ -1,5 +1,6 @@
 // The ledger of a fault test: what writers sent and which answers they got, to compare with the log.
 import { EventEmitter, once } from 'node:events'
+import { token } from '../support/service.ts'
 
 export class Ledger extends EventEmitter {
   /** Names of plants. Acknowledged ones must be in the log, refused ones ("Nothing was added") must not. */
@@ -39,7 +40,7 @@ export class Ledger extends EventEmitter {
 export type Plant = { name: string; tag: string; id?: number }
 
 /** Posts a plant, and records the outcome; resolves to true if it was acknowledged. */
-export async function post(ledger: Ledger, url: string, plant: Plant, token: string): Promise<boolean> {
+export async function post(ledger: Ledger, url: string, plant: Plant): Promise<boolean> {
   const start = performance.now()
   try {
     const response = await fetch(`${url}/plants`, {
@@ -65,7 +66,7 @@ export async function post(ledger: Ledger, url: string, plant: Plant, token: str
 }
 
 /** Requests a list: resolves to its names, and the path of the next page. */
-export async function list(url: string, token: string) {
+export async function list(url: string) {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
   const plants = (await response.json()) as Plant[]
@@ -79,11 +80,9 @@ export class Reader {
   #before: string[] = []
   #page: string[] = []
   #path: string
-  readonly #token: string
 
   /** `limit`: of each page. */
-  constructor(token: string, limit = 500) {
-    this.#token = token
+  constructor(limit = 500) {
     this.#path = `/plants?limit=${limit}`
   }
 
@@ -95,7 +94,7 @@ export class Reader {
   async readOn(url: string, ledger: Ledger): Promise<void> {
     for (;;) {
       const due = ledger.acknowledged.size
-      const { names, next } = await list(url + this.#path, this.#token)
+      const { names, next } = await list(url + this.#path)
       const changed = this.#page.findIndex((name, index) => name !== names[index])
       if (changed !== -1) throw new Inconsistent(`${this.#page[changed]} became ${names[changed]}`)
       this.#page = names

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
 import { countRounds } from '../support/full.ts'
-import { type Service, startService, token } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 import { Ledger, list, post, Reader } from './ledger.ts'
@@ -43,7 +43,7 @@ async function write(writer: number, { url }: Service, { ledger, gaps, stop }: B
     const plant = { name: `${writer}-${n}`, tag: '', id: writer * 1_000_000 + n }
     let isOpen = false
     for (;;) {
-      if (await post(ledger, url, plant, token)) {
+      if (await post(ledger, url, plant)) {
         gaps.note('write')
         break
       }
@@ -60,7 +60,7 @@ async function write(writer: number, { url }: Service, { ledger, gaps, stop }: B
 
 /** Lists repeatedly; each list must contain every plant that was acknowledged before its request. */
 async function read(name: string, { url }: Service, books: Books): Promise<Reader> {
-  const reader = new Reader(token)
+  const reader = new Reader()
   let checked = 0
   while (!books.stop.aborted) {
     const due = [...books.ledger.acknowledged]
@@ -163,7 +163,7 @@ tap.test('faults of a cluster under Patroni', { skip, timeout: 3_500_000 }, asyn
   stop.abort()
   await Promise.all([...writing, ...reading])
 
-  const { names } = await list(`${services[1].url}/plants`, token)
+  const { names } = await list(`${services[1].url}/plants`)
   t.strictSame(books.ledger.findFaults(names).slice(0, 10), [], 'no plant is lost or duplicated')
   t.strictSame(books.stale.slice(0, 10), [], 'no list lacks an acknowledged plant')
   for (const service of services) t.notMatch(service.output().stderr, /"level":50/, 'no error in the log')

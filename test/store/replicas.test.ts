@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { test } from 'tap'
 import { engines } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { request, startService, token } from '../support/service.ts'
+import { request, startService } from '../support/service.ts'
 import { Ledger, list, post, Reader } from './ledger.ts'
 
 const writers = 16
@@ -14,11 +14,11 @@ for (const { name, createDatabase } of engines)
     const env = { DATABASE_URL: await createDatabase(t), LOG_LEVEL: 'error' }
     const urls = [(await startService(t, env)).url, (await startService(t, env)).url]
     const ledger = new Ledger()
-    const readers = Array.from({ length: 4 }, (_, index) => new Reader(token, 7 * (index + 1)))
+    const readers = Array.from({ length: 4 }, (_, index) => new Reader(7 * (index + 1)))
     let writing = true
     const write = async (writer: number) => {
       for (let n = 0; n < perWriter; n++)
-        await post(ledger, urls[(writer + n) % 2] as string, { name: `${writer}-${n}`, tag: '' }, token)
+        await post(ledger, urls[(writer + n) % 2] as string, { name: `${writer}-${n}`, tag: '' })
     }
     const read = async (reader: Reader, index: number) => {
       while (writing) {
@@ -34,7 +34,7 @@ for (const { name, createDatabase } of engines)
     await reading
 
     await Promise.all(readers.map((reader, index) => reader.readOn(urls[index % 2] as string, ledger)))
-    const { names } = await list(`${urls[0]}/plants`, token)
+    const { names } = await list(`${urls[0]}/plants`)
     t.equal(ledger.acknowledged.size, writers * perWriter)
     t.equal(names.length, writers * perWriter)
     t.strictSame(ledger.findFaults(names), [], 'each plant is in the log once')

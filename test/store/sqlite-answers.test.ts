@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { request, startApp, token } from '../support/service.ts'
+import { request, startApp } from '../support/service.ts'
 import { letOthersEnd, skipUnlessOthersEnter } from '../support/tools.ts'
 import { Ledger, list, post } from './ledger.ts'
 
@@ -35,7 +35,7 @@ test('answers truthfully while the directory becomes inaccessible again and agai
   const ledger = new Ledger()
   let isOver = false
   const adding = Array.from({ length: 8 }, async (_, client) => {
-    for (let n = 0; !isOver; n++) await post(ledger, url, { name: `${client}-${n}`, tag: '' }, token)
+    for (let n = 0; !isOver; n++) await post(ledger, url, { name: `${client}-${n}`, tag: '' })
   })
   const countAnswers = () => ledger.acknowledged.size + ledger.refused.size + ledger.unknown
   const moreAnswers = async (count: number) => {
@@ -53,5 +53,5 @@ test('answers truthfully while the directory becomes inaccessible again and agai
   t.equal((await request(`${url}/plants`, { body: { name: 'last', tag: '' } })).status, 200)
   t.ok(ledger.refused.size >= rounds)
   t.equal(ledger.cut, 0)
-  t.strictSame(ledger.findFaults((await list(`${url}/plants`, token)).names), [])
+  t.strictSame(ledger.findFaults((await list(`${url}/plants`)).names), [])
 })
