@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { runCommand, spawnCli } from '../support/commands.ts'
-import { fill } from '../support/copies.ts'
+import { fill, verify } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds } from '../support/full.ts'
 import { open } from '../support/stores.ts'
@@ -21,10 +21,6 @@ const plants = 40_000
 
 function hash(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
-}
-
-async function verify(url: string) {
-  return JSON.parse((await runCommand(['verify', '--json', '--quiet'], { DATABASE_URL: url })).stdout)
 }
 
 /** A command that makes the file `name` in a new directory. */

@@ -19,7 +19,7 @@ import { startProgress } from '../../src/cli/long-work.ts'
 import { copyVerified } from '../../src/commands/backup.ts'
 import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
-import { fill, sumLog } from '../support/copies.ts'
+import { fill, sumLog, verify } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { add, open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
@@ -34,10 +34,6 @@ async function make(t: Test, count: number): Promise<{ store: Store; url: string
 
 function run(args: string[], DATABASE_URL: string) {
   return runCommand(args, { DATABASE_URL })
-}
-
-async function verify(path: string) {
-  return JSON.parse((await runCommand(['verify', '--json'], { DATABASE_URL: `file:${path}` })).stdout)
 }
 
 test('backs up a snapshot of the log while a service writes, and restores it', async (t) => {
@@ -56,7 +52,7 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   await adding
   t.match(made, { code: 0, stderr: '' })
   t.ok(last > first + 2, `${last - first} plants were added meanwhile`)
-  const { plants, checksum } = await verify(backup)
+  const { plants, checksum } = await verify(`file:${backup}`)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
   t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'a single file')
@@ -113,7 +109,7 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   t.equal(readFileSync(backup, 'utf8'), 'precious')
   const { code, stdout } = await run(['backup', backup, '--force', '--json', '--quiet'], url)
   t.equal(code, 0)
-  const { checksum } = await verify(backup)
+  const { checksum } = await verify(`file:${backup}`)
   t.strictSame(JSON.parse(stdout), { file: backup, plants: 50, checksum })
 
   const other = join(createDirectory(t), 'notes.db')

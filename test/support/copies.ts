@@ -37,6 +37,13 @@ export async function sumLog({ sql }: Store): Promise<string> {
   return createHash('sha256').update(lines.join('')).digest('hex')
 }
 
+/** Runs `verify` on a database. Resolves to its exit code and its report. */
+export async function verify(url: string) {
+  const { code, stdout, stderr } = await runCommand(['verify', '--json', '--quiet'], { DATABASE_URL: url })
+  if (stderr) throw new Error(stderr)
+  return { code, ...JSON.parse(stdout) }
+}
+
 /** Runs a copy to its end. */
 export function copy(from: string, to: string) {
   return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
