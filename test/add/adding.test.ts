@@ -1,19 +1,15 @@
 // The add operation: what is stored, what an id means, and the response.
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
+import { fixture as realPlants } from '../cli/imports.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
 import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange } from '../support/wire.ts'
-
-const realPlants = JSON.parse(
-  readFileSync(new URL('../fixtures/plants.json', import.meta.url), 'utf8'),
-) as Plant[]
 
 async function start(t: Test, databaseUrl: string) {
   const { url, store } = await startApp(t, databaseUrl)

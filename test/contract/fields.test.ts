@@ -1,10 +1,11 @@
 // A field that is added to schemas/plant.ts works everywhere: in commands, the service, the client and the documents.
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
 import { joinWords, type NewPlant, Plant as ShownPlant } from '../../schemas/plant.ts'
+import { writeInput } from '../cli/imports.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
@@ -49,12 +50,6 @@ const table = (all: object[], names: string[]) => {
   return [names, ...cells].map((row) => `${row.map(quote)}\n`).join('')
 }
 const lines = (all: object[]) => all.map((one) => `${JSON.stringify(one)}\n`).join('')
-
-function writeInput(t: Test, text: string): string {
-  const path = join(createDirectory(t), 'input')
-  writeFileSync(path, text)
-  return path
-}
 
 /** Makes a function that runs a command with the added fields on a new database. */
 async function makeRunner(t: Test) {
