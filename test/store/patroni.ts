@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts } from '../support/postgres.ts'
-import { createServerDirectory, own } from '../support/postgres-programs.ts'
+import { createServerDirectory, own, user } from '../support/postgres-programs.ts'
 import { noteProcess, signalAll } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -25,7 +25,6 @@ export function findServerPrograms(): string | undefined {
 
 /** Starts a program as a user that PostgreSQL accepts. */
 function start(directory: string, program: string, args: string[]): ChildProcess {
-  const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
   const log = openSync(join(directory, 'log'), 'a')
   const env = { PATH: `${process.env.PATH}:/usr/bin`, HOME: directory, LC_ALL: 'C.UTF-8' }
   const child = spawn(program, args, { cwd: directory, env, stdio: ['ignore', log, log], ...user })

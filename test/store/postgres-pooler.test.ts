@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
-import { createServerDirectory, own } from '../support/postgres-programs.ts'
+import { createServerDirectory, own, user } from '../support/postgres-programs.ts'
 import { spawnProgram } from '../support/processes.ts'
 import { add, listNames, open, openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
@@ -33,7 +33,6 @@ ${settings}
   )
   own(path)
   // Like PostgreSQL it does not run as root.
-  const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
   await spawnProgram(t, String(findProgram('pgbouncer')), [path], user).logs(/process up/)
   return { url: direct.replace(`:${port}/`, `:${ownPort}/`), direct }
 }

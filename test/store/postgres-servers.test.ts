@@ -11,8 +11,9 @@ const { eventually, Sightings } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const unread = unavailable('unread')
+const timeout = 120_000
 
-tap.test('does not read an old primary that is still running', { timeout: 120_000 }, async (t) => {
+tap.test('does not read an old primary that is still running', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const relays = await Promise.all(cluster.ports.map((port) => startRelay(t, `postgres://127.0.0.1:${port}`)))
   const hosts = relays.map(({ port }) => `127.0.0.1:${port}`)
@@ -52,51 +53,47 @@ tap.test('does not read an old primary that is still running', { timeout: 120_00
   t.strictSame(sightings.faults, [])
 })
 
-tap.test(
-  'gives new names to lists of a log that lost plants and grew again',
-  { timeout: 120_000 },
-  async (t) => {
-    const cluster = await startCluster(t, { standbys: 1, synchronous: false })
-    const { logger, lines } = collectLines()
-    let lost = 0
-    const told = { logger, lost: () => lost++ }
-    const stores = [await open(t, cluster.url(), told), await open(t, cluster.url())] as const
-    const sightings = new Sightings()
-    const lookAll = async () => {
-      const marks = []
-      for (const store of stores) marks.push(await eventually(() => sightings.look(store)))
-      t.strictSame(marks[0], marks[1], 'both replicas see the same marks')
-      return marks[0] as string[]
-    }
-    await add(stores[0], 'a', 'b', 'c')
-    await cluster.caughtUp()
-    await cluster.standbys[0]?.stop()
-    await add(stores[1], 'lost 1', 'lost 2')
-    const before = await lookAll()
-    t.equal(before.length, 5)
+tap.test('gives new names to lists of a log that lost plants and grew again', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const { logger, lines } = collectLines()
+  let lost = 0
+  const told = { logger, lost: () => lost++ }
+  const stores = [await open(t, cluster.url(), told), await open(t, cluster.url())] as const
+  const sightings = new Sightings()
+  const lookAll = async () => {
+    const marks = []
+    for (const store of stores) marks.push(await eventually(() => sightings.look(store)))
+    t.strictSame(marks[0], marks[1], 'both replicas see the same marks')
+    return marks[0] as string[]
+  }
+  await add(stores[0], 'a', 'b', 'c')
+  await cluster.caughtUp()
+  await cluster.standbys[0]?.stop()
+  await add(stores[1], 'lost 1', 'lost 2')
+  const before = await lookAll()
+  t.equal(before.length, 5)
 
-    cluster.primary.kill()
-    await cluster.standbys[0]?.start()
-    await cluster.failOver()
-    await eventually(() => Promise.all([1, 2].map(() => stores[0].log.head())))
-    t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
-    const errors = lines.filter(({ level }) => Number(level) >= 50)
-    t.match(errors, [{ seen: 5, now: 3, msg: /^the database has lost plants: plant 5 .* now ends at 3$/ }])
-    t.strictSame([errors.length, lost], [1, 1], 'the loss is logged once')
-    await eventually(() => add(stores[1], 'd'))
-    const short = await lookAll()
-    t.equal(lost, 1, 'the loss is not logged again')
-    await add(stores[0], 'e', 'f')
-    const after = await lookAll()
-    t.strictSame(after.slice(0, 3), before.slice(0, 3), 'the remaining part keeps its names')
-    t.strictSame(short, after.slice(0, 4))
-    for (const position of [4, 5]) t.not(after[position - 1], before[position - 1])
-    t.strictSame(await listNames(stores[0]), ['a', 'b', 'c', 'd', 'e', 'f'])
-    t.strictSame(sightings.faults, [])
-  },
-)
+  cluster.primary.kill()
+  await cluster.standbys[0]?.start()
+  await cluster.failOver()
+  await eventually(() => Promise.all([1, 2].map(() => stores[0].log.head())))
+  t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
+  const errors = lines.filter(({ level }) => Number(level) >= 50)
+  t.match(errors, [{ seen: 5, now: 3, msg: /^the database has lost plants: plant 5 .* now ends at 3$/ }])
+  t.strictSame([errors.length, lost], [1, 1], 'the loss is logged once')
+  await eventually(() => add(stores[1], 'd'))
+  const short = await lookAll()
+  t.equal(lost, 1, 'the loss is not logged again')
+  await add(stores[0], 'e', 'f')
+  const after = await lookAll()
+  t.strictSame(after.slice(0, 3), before.slice(0, 3), 'the remaining part keeps its names')
+  t.strictSame(short, after.slice(0, 4))
+  for (const position of [4, 5]) t.not(after[position - 1], before[position - 1])
+  t.strictSame(await listNames(stores[0]), ['a', 'b', 'c', 'd', 'e', 'f'])
+  t.strictSame(sightings.faults, [])
+})
 
-tap.test('follows a cold backup that is restored under two replicas', { timeout: 120_000 }, async (t) => {
+tap.test('follows a cold backup that is restored under two replicas', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
   const { logger, lines } = collectLines()
   const stores = [await open(t, cluster.url(), { logger }), await open(t, cluster.url())] as const
@@ -126,7 +123,7 @@ tap.test('follows a cold backup that is restored under two replicas', { timeout:
   t.equal(losses.length, 1)
 })
 
-tap.test('neither shows nor acknowledges a plant that no standby has', { timeout: 120_000 }, async (t) => {
+tap.test('neither shows nor acknowledges a plant that no standby has', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const store = await open(t, cluster.url())
   const standby = cluster.standbys[0] as PostgresServer
@@ -178,7 +175,7 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
   t.strictSame(await listNames(store), listed, 'each plant is in the log once')
 })
 
-tap.test('does not return to a primary that was deposed and came back', { timeout: 120_000 }, async (t) => {
+tap.test('does not return to a primary that was deposed and came back', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const store = await open(t, cluster.url())
   await add(store, 'a')
@@ -198,7 +195,7 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
   t.strictSame(await deposed.query('SELECT max(position)::int AS last FROM plants'), [{ last: 1 }])
 })
 
-tap.test('creates a store only if no server can have one', { timeout: 120_000 }, async (t) => {
+tap.test('creates a store only if no server can have one', { timeout }, async (t) => {
   const one = await startCluster(t, { standbys: 0, synchronous: false })
   const other = await startCluster(t, { standbys: 0, synchronous: false })
   await add(await open(t, one.url()), 'a')

@@ -38,25 +38,23 @@ export class Relay {
   /** Stops the transfer, and buffers what is sent meanwhile. */
   freeze(): void {
     this.#frozen = true
-    for (const { client, server } of this.#pairs) {
-      client.pause()
-      server.pause()
-    }
+    for (const socket of this.#sockets()) socket.pause()
   }
 
   /** Resumes the transfer, beginning with the buffer. */
   thaw(): void {
     this.#frozen = false
-    for (const { client, server } of this.#pairs) {
-      client.resume()
-      server.resume()
-    }
+    for (const socket of this.#sockets()) socket.resume()
   }
 
   /** Closes all connections and accepts no more. */
   close(): void {
     this.#server.close()
     for (const { cut } of this.#pairs) cut()
+  }
+
+  #sockets(): Socket[] {
+    return [...this.#pairs].flatMap(({ client, server }) => [client, server])
   }
 
   #relay(client: Socket): void {

@@ -21,8 +21,8 @@ import { promisify } from 'node:util'
 import { noteDirectory, noteProcess } from './processes.ts'
 
 const runFile = promisify(execFile)
-/** `nobody`, if this process runs as root. */
-const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
+/** The user whom the programs run as: `nobody`, if this process runs as root. */
+export const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
 
 /** Gives a file to the user whom the programs run as. */
 export function own(path: string): void {

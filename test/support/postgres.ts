@@ -54,7 +54,7 @@ export class PostgresServer extends DatabaseServer {
   constructor({ port, settings = [] }: ServerOptions) {
     super(port)
     this.#settings = settings
-    process.on('exit', this.#destroy)
+    process.on('exit', this.destroy)
   }
 
   /** Creates the files of a new, empty server. */
@@ -179,12 +179,8 @@ host replication all 127.0.0.1/32 trust\n`,
   }
 
   /** Kills the server and removes its files. */
-  destroy(): void {
-    process.off('exit', this.#destroy)
-    this.#destroy()
-  }
-
-  #destroy = () => {
+  readonly destroy = () => {
+    process.off('exit', this.destroy)
     this.kill()
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 })
   }

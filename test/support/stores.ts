@@ -91,10 +91,6 @@ export type StoreFault = FailedOutcome | 'broken'
 export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {
   const store = await openStore(await sqlite.createDatabase(t))
   const faults: StoreFault[] = []
-  return { store: makeFailing(store, faults), faults }
-}
-
-function makeFailing(store: Store, faults: StoreFault[]): Store {
   const { log } = store
   const failing: Store['log'] = {
     async append(entries, options) {
@@ -110,7 +106,7 @@ function makeFailing(store: Store, faults: StoreFault[]): Store {
     },
     read: (after, last, mark) => log.read(after, last, mark),
   }
-  return { ...store, log: failing }
+  return { store: { ...store, log: failing }, faults }
 }
 
 function makeError(fault: StoreFault): Error {
