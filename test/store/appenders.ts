@@ -1,10 +1,8 @@
 // Starts appender.ts and exchanges lines with it.
-import type { ChildProcessWithoutNullStreams } from 'node:child_process'
-import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess, spawnBare } from '../support/processes.ts'
+import { spawnProgram } from '../support/processes.ts'
 
 const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
@@ -13,23 +11,16 @@ export type Appender = Awaited<ReturnType<typeof startAppender>>
 /** `wrap`: a program that starts it, such as `strace`, and its arguments. The process is killed when the test ends. */
 export async function startAppender(t: Test, path: string, { wrap = [] }: { wrap?: string[] } = {}) {
   const [command = '', ...args] = [...wrap, process.execPath, script, path]
-  const child = spawnBare(command, args, {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_OPTIONS: '' },
-  }) as ChildProcessWithoutNullStreams
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
-  child.stdin.on('error', () => {})
-  let errors = ''
-  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
-  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  const env = { ...process.env, NODE_OPTIONS: '' }
+  const { child, output, ...running } = spawnProgram(t, command, args, { env, input: null })
+  const ended = running.ended.then(({ code, signal }) => (code ?? signal) as number | string)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const next = async () => String((await lines.next()).value ?? (await ended))
   await next()
   return {
     pid: child.pid as number,
     /** The standard error so far. */
-    errors: () => errors,
+    errors: () => output().stderr,
     /** Adds a plant; resolves to the answer of the process. */
     add(name: string) {
       child.stdin.write(`${name}\n`)

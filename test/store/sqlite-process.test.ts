@@ -1,11 +1,10 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { add, listNames, openFile, type Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { type Appender, addMany, startAppender } from './appenders.ts'
@@ -43,15 +42,12 @@ test('a -shm that is truncated during a transaction of another program loses no 
   emptied.close()
   // These plants are only in the write-ahead log, which is indexed by the -shm.
   while (added.length < 20) await addNext()
-  const other = spawn(process.execPath, ['-e', neighbour, path], { stdio: ['pipe', 'pipe', 'ignore'] })
-  t.teardown(() => other.kill('SIGKILL'))
-  other.stdin.on('error', () => {})
-  const otherEnded = once(other, 'exit')
-  await once(other.stdout, 'data')
+  const other = spawnProgram(t, process.execPath, ['-e', neighbour, path], { input: null })
+  await other.prints(/begun/)
   truncate(`${path}-shm`, 0)
   await addNext()
-  other.stdin.end('commit')
-  await otherEnded
+  other.child.stdin.end('commit')
+  await other.ended
   for (let n = 0; n < 5; n++) await addNext()
   await appender.end()
   const { store } = await openFile(t, path)
@@ -122,9 +118,7 @@ test('accepts a -wal that another program empties in a checkpoint', async (t) =>
 
 const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
 
-test('closing a store keeps the locks of another store on the same file', {
-  skip: noLocks,
-}, async (t) => {
+test('closing a store keeps the locks of another store on the same file', { skip: noLocks }, async (t) => {
   const one = await openFile(t)
   const two = await openFile(t, one.path)
   // A process that finds no lock on the -shm truncates it, although it is mapped here; one that finds none on the
@@ -164,9 +158,7 @@ async function startTraced(t: Test, path: string, trace: string): Promise<Append
   return startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
 }
 
-test('a start syncs the log of a killed process, writes it back, and syncs the file', {
-  skip,
-}, async (t) => {
+test('a start syncs the log of a killed process, writes it back, and syncs the file', { skip }, async (t) => {
   const directory = createDirectory(t)
   const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
   const killed = await startAppender(t, path)
@@ -182,13 +174,11 @@ test('a start syncs the log of a killed process, writes it back, and syncs the f
     /write\(1<[^>]*>, "open\\n"/,
   ].map((call) => calls.findIndex((line) => call.test(line)))
   t.notOk(order.includes(-1), `${order}`)
-  t.strictSame(
-    order,
-    order.toSorted((a, b) => a - b),
-  )
+  const sorted = order.toSorted((a, b) => a - b)
+  t.strictSame(order, sorted)
 })
 
-test('a start syncs each directory that it creates, and the file and its directory every time', {
+test('each start syncs the file and its directory, and each directory that it creates', {
   skip,
 }, async (t) => {
   const directory = createDirectory(t)

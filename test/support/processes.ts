@@ -3,7 +3,6 @@ import {
   type ChildProcess,
   type ChildProcessWithoutNullStreams,
   type SpawnOptions,
-  type StdioOptions,
   spawn,
 } from 'node:child_process'
 import { once } from 'node:events'
@@ -140,21 +139,22 @@ export function preload(code: string): NodeJS.ProcessEnv {
 const patienceMs = 60_000
 
 /**
- * Starts a program, which is killed when the test ends; `input` is its standard input. `prints` and `logs` resolve to
- * the first group of a pattern once it is on its standard output or in its log: a line may arrive after the response
- * that it describes. `listening`: resolves to the URL of a service once it is ready; rejects if it ends first.
+ * Starts a program, which is killed when the test ends. `input`: all of its standard input; null: that stays open.
+ * `prints` and `logs` resolve to the first group of a pattern once it is on its standard output or in its log: a line may
+ * arrive after the response that it describes. `listening`: resolves to the URL of a service once it is ready; rejects if
+ * it ends first.
  */
 export function spawnProgram(
   t: Test,
   command: string,
   args: string[],
-  { input, env = process.env, ...options }: SpawnOptions & { input?: string | undefined } = {},
+  { input, env = process.env, ...options }: SpawnOptions & { input?: string | null | undefined } = {},
 ) {
-  const stdio: StdioOptions = ['pipe', 'pipe', 'pipe']
-  const child = spawnBare(command, args, { ...options, env, stdio }) as ChildProcessWithoutNullStreams
+  const child = spawnBare(command, args, { ...options, env, stdio: 'pipe' }) as ChildProcessWithoutNullStreams
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
-  child.stdin.on('error', () => {}).end(input)
+  child.stdin.on('error', () => {})
+  if (input !== null) child.stdin.end(input)
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
     child[name].setEncoding('utf8').on('data', (chunk) => (output[name] += chunk))
