@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
-import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
+import { createDirectory, findEngine, sharedServer, sqlite, testPostgres } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { collectLines, open, openStore } from '../support/stores.ts'
@@ -90,15 +90,12 @@ test('a message that repeats the command line masks the password', async (t) => 
     t.match(await runCommand([url]), { code: 2, stderr: `unknown command '${shown}'` })
 })
 
-test('a start warns once about PostgreSQL on another host without TLS', {
-  skip: noPostgres,
-}, async (t) => {
+testPostgres('a start warns once about PostgreSQL on another host without TLS', async (t, url) => {
   const warningsFor = async (url: string) => {
     const { logger, lines } = collectLines()
     await (await openStore(url, { logger, mode: 'serve' })).close()
     return lines.filter(({ msg }) => msg.includes('not encrypted'))
   }
-  const url = await postgres.createDatabase(t)
   // An address of this machine that looks remote.
   const [warning, ...more] = await warningsFor(url.replace('127.0.0.1', '0.0.0.0'))
   t.match(warning, {

@@ -5,25 +5,22 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { cli, runCommand } from '../support/commands.ts'
 import { fill, sumLog } from '../support/copies.ts'
-import { createDirectory, type Engine, findEngine, sqlite } from '../support/engines.ts'
+import { createDirectory, sqlite, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { run as runProgram } from '../support/processes.ts'
 import { open } from '../support/stores.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
-const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
+const notTwoUsers = skipUnlessOthersEnter()
 
-async function setUp(t: Test, engine: Engine) {
-  const url = await engine.createDatabase(t)
+async function openFilled(t: Test, url: string) {
   const store = await open(t, url)
   await fill(store, 30)
-  return { url, store, sum: await sumLog(store) }
+  return store
 }
 
-test('token list, verify, export, copy and status need only SELECT on PostgreSQL', {
-  skip: noPostgres,
-}, async (t) => {
-  const { url, sum } = await setUp(t, postgres)
+testPostgres('token list, verify, export, copy and status need only SELECT', async (t, url) => {
+  const sum = await sumLog(await openFilled(t, url))
   const role = `reader_${Date.now()}`
   const client = await connect(t, url)
   await client.query(`CREATE ROLE ${role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
@@ -44,10 +41,9 @@ test('token list, verify, export, copy and status need only SELECT on PostgreSQL
   t.same(await tables(), before)
 })
 
-test('another user may read the files of a service, and creates no file', {
-  skip: skipUnlessOthersEnter(),
-}, async (t) => {
-  const { url, store } = await setUp(t, sqlite)
+test('another user may read files of a service, and creates none', { skip: notTwoUsers }, async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await openFilled(t, url)
   const directory = dirname(fileURLToPath(url))
   chmodSync(directory, 0o777)
   const link = join(createDirectory(t), 'link.db')

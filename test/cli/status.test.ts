@@ -3,11 +3,9 @@ import { type Test, test } from 'tap'
 import { startCluster } from '../store/cluster.ts'
 import { runCommand } from '../support/commands.ts'
 import { addToken } from '../support/copies.ts'
-import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, sqlite, testPostgres } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { add, open } from '../support/stores.ts'
-
-const { skip: noPostgres } = findEngine('PostgreSQL')
 
 function run(t: Test, DATABASE_URL: string, ...args: string[]) {
   return runCommand(['status', ...args], { DATABASE_URL }, createDirectory(t))
@@ -46,9 +44,7 @@ for (const engine of engines)
     t.match(stdout, /^tokens {3}1 valid of 4$/m)
   })
 
-test('status shows the standbys of a cluster with their lag, to roles that may see it', {
-  skip: noPostgres,
-}, async (t) => {
+testPostgres('status shows the standbys of a cluster with their lag, to roles that may see it', async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const { primary, standbys } = cluster
   const [standby] = standbys as [(typeof standbys)[0]]
