@@ -8,6 +8,7 @@ import { makeExamples } from '../../schemas/examples.ts'
 import { components } from '../../schemas/index.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { runCommand } from '../support/commands.ts'
+import { resolve } from '../support/contract.ts'
 import { request, startApp } from '../support/service.ts'
 import { openFailing, type StoreFault } from '../support/stores.ts'
 import { compose, type Parts, send, type WireAnswer } from '../support/wire.ts'
@@ -17,12 +18,6 @@ const file = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8'
 // biome-ignore lint/suspicious/noExplicitAny: the document has no type.
 type Node = any
 const document: Node = parse(file)
-
-/** Resolves a reference into the document; returns anything else unchanged. */
-function follow(node: Node): Node {
-  const steps: string[] = node?.$ref?.split('/').slice(1) ?? []
-  return steps.reduce((at, step) => at[step], steps.length > 0 ? document : node)
-}
 
 const { get, post } = document.paths['/plants']
 const operations: Record<'GET' | 'POST', Node> = { GET: get, POST: post }
@@ -236,11 +231,9 @@ function assertHeaders(
   const expected = names.filter((name) => !absent.includes(name)).map((name) => name.toLowerCase())
   const sent = [...answer.headers.keys()].filter((name) => !common.includes(name))
   t.same(sent.toSorted(), expected.toSorted(), documented.description)
-  const required = names.filter((name) => follow(documented.headers[name]).required)
-  t.same(
-    required,
-    names.filter((name) => !optional.includes(name)),
-  )
+  const required = names.filter((name) => resolve(documented.headers[name].$ref.slice(1)).node.required)
+  const always = names.filter((name) => !optional.includes(name))
+  t.same(required, always)
 }
 
 test('a request over the limit gets the documented 429 on both operations', async (t) => {
