@@ -47,10 +47,8 @@ for (const engine of engines) {
       [token, 200, 200],
     ] as const) {
       const answers = [await list(text), await add(text)] as const
-      t.same(
-        answers.map(({ status }) => status),
-        [read, write],
-      )
+      const statuses = answers.map(({ status }) => status)
+      t.same(statuses, [read, write])
       answers.forEach((answer, index) => {
         if (answer.status !== 403) return
         assertProblem(t, answer, 403)

@@ -36,10 +36,7 @@ test('puts plants that arrive during a commit into the next batch', async (t) =>
   batches[0]?.commit()
   t.equal(await first, 'added')
   while (batches.length < 2) await turn()
-  t.same(
-    batches[1]?.entries,
-    ['b', 'c', 'd'].map((name) => entry(name)),
-  )
+  t.same(batches[1]?.entries, [entry('b'), entry('c'), entry('d')])
   t.equal(batches[1]?.deadlineMs, deadlineMs - 1, 'the earliest deadline of its plants')
   batches[1]?.commit(['added', 'replayed', 'conflict'])
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])
@@ -75,10 +72,8 @@ test('does not add plants of clients that have left or are nearly late', async (
   // Only the late one is a failure of the store that remains to be logged.
   await t.rejects(gone, { ...unavailable('nothing-added'), isLogged: true })
   await t.rejects(late, { ...unavailable('nothing-added'), isLogged: false })
-  t.same(
-    batches.map(({ entries }) => entries),
-    [[entry('added')]],
-  )
+  const sent = batches.map(({ entries }) => entries)
+  t.same(sent, [[entry('added')]])
   batches[0]?.commit()
   t.equal(await added, 'added')
 })

@@ -69,11 +69,8 @@ test('imports each valid input', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   for (const [input, plants, ...options] of sound) {
     const { code, said, plants: added } = await next(writeInput(t, input), '--again', ...options)
-    t.strictSame(
-      added.map((plant) => Object.values(plant).join('/')),
-      plants,
-      input,
-    )
+    const found = added.map((plant) => Object.values(plant).join('/'))
+    t.strictSame(found, plants, input)
     t.strictSame([code, ...said], plants.length === 0 ? [0, 'input: nothing is new'] : [0])
   }
 })
@@ -277,11 +274,8 @@ test('imports corrected rejects, which have the form of the input', async (t) =>
     t.match(await next(rejects, '--skip-invalid'), { code: 1, plants: [] })
     const mended = expected.replace(/(b.*)1/, '$12').replace(/^""|(?<="name":)""/m, '"d"')
     const { code, plants } = await next(writeInput(t, mended))
-    t.equal(code, 0)
-    t.strictSame(
-      plants.map(({ name }) => name),
-      ['b', 'd'],
-    )
+    const names = plants.map(({ name }) => name)
+    t.strictSame([code, names], [0, ['b', 'd']])
   }
 })
 

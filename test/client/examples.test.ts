@@ -57,11 +57,8 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     const all = await listNames()
     t.same(all.slice(held), added)
     t.same(front.faults, [])
-    t.same(
-      all.filter((plant) => !new RegExp(`${plant}\\b`).test(stdout)),
-      [],
-      'all plants are printed',
-    )
+    const unprinted = all.filter((plant) => !new RegExp(`${plant}\\b`).test(stdout))
+    t.same(unprinted, [], 'all plants are printed')
     const urls = front.seen.map(({ method, url }) => `${method} ${url.replace(/after=[^&]+/, 'after=…')}`)
     t.match(urls.at(-2), `GET ${basePath}/plants?limit=100`)
     t.match(urls.at(-1), `GET ${basePath}/plants?limit=100&after=…`)
@@ -70,9 +67,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     t.equal(new Set(ids).size, 2)
   })
 
-  test(`${name} prints the reason of a refusal, does not retry, and follows no redirect`, {
-    skip,
-  }, async (t) => {
+  test(`${name} prints why it was refused, does not retry, and follows no redirect`, { skip }, async (t) => {
     const moved = { status: 302, headers: { location: '/elsewhere' }, body: 'moved' }
     const fail = async (TOKEN: string, faults: Fault[], reason: RegExp) => {
       const front = await start(t, faults)

@@ -61,10 +61,8 @@ for (const engine of engines) {
         next = nextOf(answer.headers)
         if (pages.length === 1) await request(`${url}/plants`, { body: { name: 'late', tag: '' } })
       }
-      t.same(
-        pages.map((page) => page.length),
-        [7, 7, 7, 5],
-      )
+      const lengths = pages.map((page) => page.length)
+      t.same(lengths, [7, 7, 7, 5])
       t.same(pages.flat(), [...plants, { name: 'late', tag: '' }])
     })
 

@@ -28,10 +28,8 @@ test('reads a list of the largest plants in parts of at most 256 KiB, except the
   const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, read } } })
   t.equal((await request(`${url}/plants`)).text, `[${items}]`)
   // The first parts are larger, because the size of the plants is still unknown.
-  t.ok(
-    sizes.slice(-10).every((size) => size <= 2 * 256 * 1024),
-    String(sizes.slice(-10)),
-  )
+  const tooLarge = sizes.slice(-10).filter((size) => size > 2 * 256 * 1024)
+  t.same(tooLarge, [])
   t.ok(sizes.length > 10)
 })
 

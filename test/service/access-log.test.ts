@@ -53,10 +53,8 @@ test('with HOST=:: the address of a client with IPv4 is written as such', { skip
   await request(`http://127.0.0.1:${new URL(service.url).port}/plants`)
   service.child.kill('SIGTERM')
   await service.ended
-  t.same(
-    readLines(service).map(({ remoteAddress }) => remoteAddress),
-    ['127.0.0.1'],
-  )
+  const addresses = readLines(service).map(({ remoteAddress }) => remoteAddress)
+  t.same(addresses, ['127.0.0.1'])
 })
 
 test('LOG_LEVEL=warn leaves access lines out', async (t) => {

@@ -23,11 +23,9 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
     const { plants } = services
     t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
     t.same(Object.keys(plants.environment).filter(isUnknown), [])
-    const mounted = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
-    t.same(
-      mounted.map((one) => one.split(':')[0]),
-      Object.keys(volumes),
-    )
+    const mounts = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
+    const mounted = mounts.map((one) => one.split(':')[0])
+    t.same(mounted, Object.keys(volumes))
     const used = Object.values<{ secrets?: string[] }>(services).flatMap((service) => service.secrets ?? [])
     t.same([...new Set(used)].sort(), Object.keys(secrets).sort())
     for (const { environment, secrets: own = [] } of Object.values<Service>(services))

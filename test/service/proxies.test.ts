@@ -79,9 +79,9 @@ for (const { name, skip, start } of Object.values(proxies))
     await checkReadOnly(t, to)
   })
 
-test('the command in docs/secure.md includes the limits of nginx.conf', {
-  skip: proxies.nginx.skip,
-}, async (t) => {
+const noNginx = proxies.nginx.skip
+
+test('the command in docs/secure.md includes the limits of nginx.conf', { skip: noNginx }, async (t) => {
   const root = fileURLToPath(new URL('../../', import.meta.url))
   const page = readFileSync(`${root}docs/secure.md`, 'utf8')
   const command = /^ +(sed -n .*) \| sudo tee/m.exec(page)?.[1] as string

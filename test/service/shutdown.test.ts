@@ -60,10 +60,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     const names = (await readPlants(database)).map(({ name }) => name)
     const there = new Set(names)
     t.equal(there.size, names.length)
-    t.same(
-      [...acknowledged].filter((name) => !there.has(name)),
-      [],
-    )
+    const lost = [...acknowledged].filter((name) => !there.has(name))
+    t.same(lost, [])
   })
 
 test('idle connections, half-sent requests and slow readers do not delay a shutdown', async (t) => {

@@ -131,10 +131,8 @@ test('the guide shows every status and names every type of problem', async (t) =
   )
   const shown = [...guide.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status)
   t.ok(components && statuses.length > 10)
-  t.same(
-    [...new Set(statuses)].filter((status) => !shown.includes(status)),
-    [],
-  )
+  const missing = statuses.filter((status) => !shown.includes(status))
+  t.same(missing, [])
   for (const name of Object.keys(problemTypes)) t.ok(guide.includes(name), name)
 })
 

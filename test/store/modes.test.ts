@@ -7,7 +7,7 @@ import { createDirectory } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { add, openFile } from '../support/stores.ts'
 
-const isWindows = process.platform === 'win32'
+const skip = process.platform === 'win32'
 
 /** Creates a closed store at a path. */
 async function makeStore(t: Test, path: string): Promise<void> {
@@ -24,9 +24,7 @@ function modeOf(path: string): string {
   return (statSync(path).mode & 0o777).toString(8)
 }
 
-test('creates a database for its user only, under any umask and in any directory', {
-  skip: isWindows,
-}, async (t) => {
+test('creates a database for its user only, under any umask and in any directory', { skip }, async (t) => {
   const umask = process.umask(0)
   t.teardown(() => process.umask(umask))
   const directory = createDirectory(t)
@@ -46,7 +44,7 @@ test('creates a database for its user only, under any umask and in any directory
 })
 
 test('creates backups and restored databases for their user only, and exports by the umask', {
-  skip: isWindows,
+  skip,
 }, async (t) => {
   const directory = createDirectory(t)
   mkdirSync(join(directory, 'data'))

@@ -49,9 +49,7 @@ async function leaveUnsynced(t: Test, before = 1): Promise<Disk> {
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n + 1}`)
 
-test('keeps a plant whose sync was killed, after the next process acknowledges a retry', {
-  skip,
-}, async (t) => {
+test('keeps a plant whose sync was killed, after a new process acknowledges a retry', { skip }, async (t) => {
   const disk = new Disk(t)
   const first = await startService(t, disk.env())
   t.equal(await add(first, 1), 200)
@@ -68,9 +66,7 @@ test('keeps a plant whose sync was killed, after the next process acknowledges a
   t.strictSame(await survivors(t, disk.cutPower()), ['1', '2'])
 })
 
-test('a failed sync ends the service, and the next one keeps what it lists and adds', {
-  skip,
-}, async (t) => {
+test('a failed sync ends the service, and the next one keeps what it lists and adds', { skip }, async (t) => {
   const disk = await leaveUnsynced(t)
   const second = await startService(t, disk.env())
   const found = await list(second)
@@ -137,10 +133,8 @@ test(`${cuts} power cuts during a start lose no acknowledged plant`, { skip }, a
     const cutAt = 1 + Math.floor(random() * steps)
     t.match(await start(cutAt), { code: 9 })
     const share = random()
-    const there = await survivors(
-      t,
-      disk.cutPower(() => random() < share),
-    )
+    const path = disk.cutPower(() => random() < share)
+    const there = await survivors(t, path)
     t.strictSame(there.slice(0, before), numbers(before), `cut at ${cutAt} of ${steps}`)
   }
 })
