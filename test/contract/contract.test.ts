@@ -8,7 +8,7 @@ import { makeExamples } from '../../schemas/examples.ts'
 import { components } from '../../schemas/index.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { runCommand } from '../support/commands.ts'
-import { resolve } from '../support/contract.ts'
+import { resolve, walk } from '../support/contract.ts'
 import { request, startApp } from '../support/service.ts'
 import { openFailing, type StoreFault } from '../support/stores.ts'
 import { compose, type Parts, send, type WireAnswer } from '../support/wire.ts'
@@ -21,14 +21,6 @@ const document: Node = parse(file)
 
 const { get, post } = document.paths['/plants']
 const operations: Record<'GET' | 'POST', Node> = { GET: get, POST: post }
-
-/** Every object of a document with its JSON Pointer. */
-function* walk(node: Node, pointer = ''): Generator<[pointer: string, node: Node]> {
-  if (typeof node !== 'object' || node === null) return
-  yield [pointer, node]
-  for (const [name, child] of Object.entries(node))
-    yield* walk(child, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
-}
 
 test('openapi.yaml is byte-identical to what the app describes', async (t) => {
   const { code, stdout } = await runCommand(['openapi'])

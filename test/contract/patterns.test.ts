@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { RE2JS } from 're2js'
 import { test } from 'tap'
 import { parse } from 'yaml'
+import { walk } from '../support/contract.ts'
 import { request, startApp } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 import { acceptedNames, namesOfOtherLength, refusedNames } from './texts.ts'
@@ -25,16 +26,11 @@ const engines: [name: string, compile: (pattern: string) => (text: string) => bo
   ],
 ]
 
-function* findPatterns(node: Node): Generator<string> {
-  if (typeof node !== 'object' || node === null) return
-  if (typeof node.pattern === 'string') yield node.pattern
-  for (const child of Object.values(node)) yield* findPatterns(child)
-}
-
 const characters = [...Array(0x3100).keys(), 0xfeff, 0xffff, 0x1f33f, 0x10ffff].map((code) =>
   String.fromCodePoint(code),
 )
-const patterns = [...new Set(findPatterns(components))]
+const found = [...walk(components)].map(([, { pattern }]) => pattern).filter((one) => typeof one === 'string')
+const patterns = [...new Set<string>(found)]
 const ofName: string = components.schemas.NewPlant.properties.name.pattern
 
 test('the patterns use only syntax that all engines know', async (t) => {

@@ -50,20 +50,16 @@ test('a request has one span, named after its route, with its status', async (t)
   for (const url of ['/plants', '/refused', '/failed', '/none']) await app.inject(url)
   await close()
   const spans = collector.spans()
-  t.match(
-    spans.map(({ name, kind, status, attributes }) => [
-      name,
-      kind,
-      status,
-      attributes['http.response.status_code'],
-    ]),
-    [
-      ['GET /plants', 'SERVER', 'UNSET', 200],
-      ['GET /refused', 'SERVER', 'UNSET', 400],
-      ['GET /failed', 'SERVER', 'ERROR', 500],
-      ['GET', 'SERVER', 'UNSET', 404],
-    ],
-  )
+  const answered = (status: number) => ({
+    kind: 'SERVER',
+    attributes: { 'http.response.status_code': status },
+  })
+  t.match(spans, [
+    { name: 'GET /plants', status: 'UNSET', ...answered(200) },
+    { name: 'GET /refused', status: 'UNSET', ...answered(400) },
+    { name: 'GET /failed', status: 'ERROR', ...answered(500) },
+    { name: /^GET$/, status: 'UNSET', ...answered(404) },
+  ])
   t.match(spans[0]?.attributes, {
     'http.request.method': 'GET',
     'http.route': '/plants',

@@ -54,6 +54,13 @@ export function resolve(pointer: string): { node: Node; pointer: string } {
 
 const escapeStep = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
+/** Every object of a document with its JSON Pointer. */
+export function* walk(node: Node, pointer = ''): Generator<[pointer: string, node: Node]> {
+  if (typeof node !== 'object' || node === null) return
+  yield [pointer, node]
+  for (const [name, child] of Object.entries(node)) yield* walk(child, `${pointer}/${escapeStep(name)}`)
+}
+
 /** The name of a response, or of one of its headers. */
 export function nameSeen(operation: string, status: string | number, header = ''): string {
   return [operation, status, header.toLowerCase()].join(' ').trim()
