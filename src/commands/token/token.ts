@@ -142,7 +142,7 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const [token, ...others] = found
   if (token === undefined)
     throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
-  const exact = found.find(({ id }) => id === text)
+  const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
   // During the overlap of a rotation.
   const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
