@@ -1,5 +1,5 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
-import { readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
@@ -102,6 +102,43 @@ test('a process whose file was replaced leaves the log to the new file', async (
   t.equal(await next.add('last'), '51')
   t.equal(await next.end(), 0)
   t.equal((await listNames((await openFile(t, path)).store)).length, 51)
+})
+
+for (const [title, strike] of Object.entries({
+  'the file is moved': (path: string) => renameSync(path, `${path}.moved`),
+  'the file is replaced': (path: string) => {
+    copyFileSync(path, `${path}.copy`)
+    renameSync(path, `${path}.moved`)
+    renameSync(`${path}.copy`, path)
+  },
+  'the -wal is deleted': (path: string) => rmSync(`${path}-wal`),
+}))
+  test(`a process writes back the plants that another one added, at its end: ${title}`, async (t) => {
+    const path = join(createDirectory(t), 'plants.db')
+    const [service, command] = [await startAppender(t, path), await startAppender(t, path)]
+    await addMany(service, 20)
+    await addMany(command, 10)
+    t.equal(await command.end(), 0)
+    strike(path)
+    t.equal(await service.end(), 0)
+    const { store } = await openFile(t, existsSync(`${path}.moved`) ? `${path}.moved` : path)
+    t.equal((await listNames(store)).length, 30)
+  })
+
+test('a process whose -wal was deleted leaves the log to the next one', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const old = await startAppender(t, path)
+  await addMany(old, 200)
+  const db = new DatabaseSync(path)
+  db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+  db.close()
+  rmSync(`${path}-wal`)
+  const next = await startAppender(t, path)
+  t.equal((await addMany(next, 30)).added.length, 30)
+  t.equal(await old.end(), 0)
+  t.equal(await next.add('last'), '231')
+  t.equal(await next.end(), 0)
+  t.equal((await listNames((await openFile(t, path)).store)).length, 231)
 })
 
 test('accepts a -wal that another program empties in a checkpoint', async (t) => {

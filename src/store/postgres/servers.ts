@@ -103,7 +103,7 @@ export class Servers {
         // For reading a standby is good enough once no primary was found: a URL may name only a standby.
         if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
-        await this.#checkStore(session, all)
+        await this.#checkStore(session, all, settled)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // To write, its log must be on the standbys.
         if (!this.isReading) await session.prove(0)
@@ -125,16 +125,18 @@ export class Servers {
   }
 
   /** Throws unless a server has this store, which is created if no server can have one. */
-  async #checkStore(session: Session, all: Session[]): Promise<void> {
-    const id = (await findStore(session)) ?? (await this.#createStore(session, all))
+  async #checkStore(session: Session, all: Session[], settled: Promise<unknown>): Promise<void> {
+    const id = (await findStore(session)) ?? (await this.#createStore(session, all, settled))
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
   }
 
-  async #createStore(session: Session, all: Session[]): Promise<string> {
+  async #createStore(session: Session, all: Session[], settled: Promise<unknown>): Promise<string> {
     // A server that was restored from a backup may have another store, or none.
     if (!this.#options.create || this.storeId !== undefined)
       throw new StoreMissing('it does not contain a plant store')
+    // A server that is slow may have one.
+    await Promise.race([settled, sleep(attemptMs - settleMs, undefined, { ref: false })])
     // Two hosts may lead to the same server.
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)

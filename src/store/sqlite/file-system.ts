@@ -72,12 +72,11 @@ export function makeDirectory(directory: string): void {
   try {
     // Not `recursive`, which never ends in /proc.
     mkdirSync(directory, { mode: 0o700 })
-    giveToOwner(directory)
-    syncDirectoryOf(directory)
   } catch (error) {
-    const { message, syscall } = error as NodeJS.ErrnoException
-    // Another process has made it meanwhile.
-    if (syscall === 'mkdir' && existsSync(directory)) return
-    throw new StoreRefused(`cannot make the directory ${directory}: ${message}`)
+    // Another process may have made it meanwhile.
+    if (!existsSync(directory))
+      throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }
+  giveToOwner(directory)
+  syncDirectoryOf(directory)
 }

@@ -1,6 +1,6 @@
 // Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, fstatSync, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
@@ -63,7 +63,19 @@ export function noteFiles(path: string, known?: FileId[]) {
     return findFaultIn(index, 2) === undefined || !(existsSync(log) || existsSync(index))
   }
 
-  return { path, ids, findFault, check, sharesLocks }
+  /**
+   * True if another process may be using the log: it is another file, or was written after another database was put at
+   * the path, which changed the times of ours (of the `descriptor`). May throw.
+   */
+  function isLogOfOther(descriptor: number): boolean {
+    const [database, log] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
+    if (log === undefined) return false
+    if (!isSameFile(log, ids[1])) return true
+    const isReplaced = database !== undefined && !isSameFile(database, ids[0])
+    return isReplaced && log.mtimeMs > fstatSync(descriptor).ctimeMs
+  }
+
+  return { path, ids, findFault, check, sharesLocks, isLogOfOther }
 }
 
 /** The cause of the error for a `-wal` that was cut. */

@@ -85,10 +85,10 @@ function rollBack(db: OpenDatabase['db']): boolean {
  * other processes may be using it with other locks, or for another file.
  */
 function close(): void {
-  const { db, files } = database
+  const { db, files, descriptor } = database
   if (!db.isOpen) return
   try {
-    if (files.findFault() !== undefined && files.sharesLocks() && transactions.areLatest())
+    if (files.findFault() !== undefined && files.sharesLocks() && !files.isLogOfOther(descriptor))
       db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
     // The loss itself is logged already.
@@ -96,10 +96,7 @@ function close(): void {
   db.close()
 }
 
-/**
- * Makes the two steps of a transaction, which runs a request atomically and at most once. `areLatest`: whether no other
- * process has changed the database since.
- */
+/** Makes the two steps of a transaction, which runs a request atomically and at most once. */
 function makeTransactions({ db, files }: OpenDatabase) {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
@@ -109,9 +106,6 @@ function makeTransactions({ db, files }: OpenDatabase) {
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
   const checkLog = makeLogCheck(db, files.path)
-  // Changed only by other connections (sqlite.org/pragma.html#pragma_data_version).
-  const readVersion = db.prepare('PRAGMA data_version')
-  let version = readVersion.get()?.data_version
 
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
@@ -143,11 +137,11 @@ function makeTransactions({ db, files }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
+      // Written back at once, so that our file is changed after the log, see `isLogOfOther`.
+      if (files.findFault() !== undefined) checkpoint(db, 'PASSIVE')
       files.check()
       // On a full disk the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
-      version = readVersion.get()?.data_version
     },
-    areLatest: () => readVersion.get()?.data_version === version,
   }
 }
