@@ -15,7 +15,7 @@ const isClone = existsSync(source)
 const cli = isClone ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * Caches compiled code for the next start, beside the packages; not for root in the directory of another user, nor with a
+ * Caches compiled code for the next start, beside the packages; not in the directory of another user, nor with a
  * umask that would let other users write there, nor for tests with coverage, which cached code lacks.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))

@@ -17,6 +17,6 @@ export class ProblemError extends Error {
 }
 
 /** Makes the error for a request with faults. */
-export function invalid(errors: Fault[], headers: Details['headers'] = {}): ProblemError {
-  return new ProblemError(problems.faults(errors.length), { errors, headers })
+export function invalid(errors: Fault[]): ProblemError {
+  return new ProblemError(problems.faults(errors.length), { errors })
 }

@@ -48,23 +48,19 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   app.decorate('noteEnd', noteEnd)
 
   function noteEnd(request: FastifyRequest, reply: FastifyReply): void {
+    const startMs = performance.now()
     // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
-    let streamedBytes = 0
-    reply.raw.on('pipe', (body) => {
-      body.on('data', ({ length }) => {
-        streamedBytes += length
-      })
-    })
+    const streamed = countStreamed(reply)
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
-      const { elapsedTime: durationMs, raw } = reply
-      const { writableFinished, statusCode } = raw
+      const durationMs = performance.now() - startMs
+      const { writableFinished, statusCode } = reply.raw
       // 499: the client left first. An answer that failed midway has been given its status.
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
       count?.(request, reply, { status, durationMs })
       if (!write) return
-      const bytes = Number(reply.getHeader('content-length') ?? streamedBytes)
+      const bytes = Number(reply.getHeader('content-length') ?? streamed.bytes)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })
@@ -105,6 +101,17 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     length = 0
   }
 })
+
+/** Counts the bytes of a body that is streamed. */
+function countStreamed({ raw }: FastifyReply): { bytes: number } {
+  const streamed = { bytes: 0 }
+  raw.on('pipe', (body) => {
+    body.on('data', ({ length }) => {
+      streamed.bytes += length
+    })
+  })
+  return streamed
+}
 
 /** Removes the values from the query of a URL, which the router also begins at a `#`. */
 function withoutValues(url: string): string {

@@ -11,7 +11,7 @@ import { makeOutage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
-import { nosniff } from './requests.ts'
+import { hasOtherCoding, nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -43,7 +43,6 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
-const closing = { connection: 'close' }
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
@@ -61,15 +60,13 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
     const { url, rawHeaders, httpVersionMinor, headers } = request.raw
-    const coding = headers['transfer-encoding'] ?? 'chunked'
     const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    // RFC 9112, section 6.1. Node accepts others before it, and does not decode them.
-    else if (coding.toLowerCase() !== 'chunked')
-      done(invalid([{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }], closing))
+    else if (hasOtherCoding(headers))
+      done(invalid([{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }]))
     else done(request.is404 ? describeMiss(request) : undefined)
   })
 
@@ -79,8 +76,6 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
-    // Fastify sets it for a body that cannot be parsed. Requests behind one that was read to its end would be lost.
-    if (request.raw.complete) reply.removeHeader('connection')
     return reply
       .code(body.status)
       .headers({ 'cache-control': 'no-store', ...answered.details.headers })

@@ -1,6 +1,6 @@
 // What every request gets: an id, headers of its answer, and a graceful end when the service stops.
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 
@@ -33,6 +33,11 @@ export function makeRequestIds(mask: (text: string) => string) {
   }
 }
 
+/** True if other codings precede chunked, which Node does not decode (RFC 9112, section 6.1). It refuses the rest. */
+export function hasOtherCoding({ 'transfer-encoding': coding }: IncomingHttpHeaders): boolean {
+  return coding !== undefined && /,\s*chunked$/i.test(coding)
+}
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** From now on each answer closes its connection. */
@@ -44,17 +49,20 @@ export const requests = fp(async (app) => {
   let isDraining = false
   /** The number of requests on each open connection. */
   const connections = new Map<Socket, number>()
+  /** The answer to the latest request on each connection, while draining. */
+  const latest = new WeakMap<Socket, ServerResponse>()
   app.server.on('connection', (socket) => {
     connections.set(socket, 0)
     socket.once('close', () => connections.delete(socket))
   })
 
   // Not in a hook, which Fastify skips for a path that cannot be decoded.
-  app.server.prependListener('request', ({ socket }, answer) => {
+  app.server.prependListener('request', ({ socket, headers }, answer) => {
     const count = (connections.get(socket) ?? 0) + 1
     connections.set(socket, count)
     // Node sends this header, too, but leaves the connection open.
-    if (count === maxRequestsPerSocket) answer.setHeader('connection', 'close')
+    if (count === maxRequestsPerSocket || hasOtherCoding(headers)) answer.setHeader('connection', 'close')
+    if (isDraining) latest.set(socket, answer)
   })
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -62,8 +70,10 @@ export const requests = fp(async (app) => {
     done()
   })
 
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    if (isDraining) reply.header('connection', 'close')
+  app.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    // Answers to requests behind one that closes the connection would be lost.
+    const isLatest = isDraining && (latest.get(raw.socket) ?? reply.raw) === reply.raw
+    if (isLatest) reply.header('connection', 'close')
     done()
   })
 

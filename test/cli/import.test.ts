@@ -33,6 +33,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['name,tag\n"\ufeffa",\n', ['\ufeffa/']],
   // Other delimiters.
   ['name;tag;"x,y,z"\nFern;a,b;\n', ['Fern/a,b'], any],
+  ['"x\ry",name,tag\n1,a,b\n', ['a/b'], '--ignore-unknown'],
   ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],

@@ -130,6 +130,11 @@ const garbage: [title: string, status: number, bytes: string][] = [
     400,
     `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
   ],
+  [
+    'a transfer coding without chunks',
+    400,
+    `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip\r\n\r\n`,
+  ],
   ['a malformed chunk', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`],
   [
     'an unknown transfer coding before chunks',
@@ -190,9 +195,7 @@ test('400 names what is wrong with the head of a request', async (t) => {
   }
 })
 
-test('a bad body delays no request behind it, and a large one is refused while it is still sent', async (t) => {
-  const pipelined = Buffer.concat([compose({ body: '{' }), compose()])
-  t.match(await exchange(service.port, pipelined, 2), [{ status: 400 }, { status: 200 }])
+test('a large body is refused while it is still sent', async (t) => {
   for (let n = 0; n < 10; n++)
     t.equal(
       (await request(`${service.url}/plants`, { body: { name: 'a', tag: 'b'.repeat(5e6) } })).status,

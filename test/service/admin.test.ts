@@ -13,7 +13,7 @@ import { ask, findAdmin, request, startService } from '../support/service.ts'
 import { openStore, silent } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
-import { send } from '../support/wire.ts'
+import { compose, exchange, send } from '../support/wire.ts'
 
 const ready = { status: 200, text: '{"status":"ready"}' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}` })
@@ -186,8 +186,9 @@ test('with DRAIN_DELAY still answers after SIGTERM, but is not ready', async (t)
   service.child.kill('SIGTERM')
   await until(async () => (await ask(`${admin}/readyz`)).status === 503)
   t.match(await ask(`${admin}/readyz`), unready('draining'))
-  const late = await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })
-  t.match(late, { status: 200, headers: new Map([['connection', 'close']]) })
+  const late = Buffer.concat([compose({ body: '{"name":"late","tag":""}' }), compose()])
+  const answers = await exchange(Number(new URL(service.url).port), late, Number.POSITIVE_INFINITY)
+  t.match(answers, [{ status: 200 }, { status: 200, headers: new Map([['connection', 'close']]) }])
   // A second signal ends the wait, unless it arrives so soon that it repeats the first.
   await new Promise((resolve) => setTimeout(resolve, 600))
   service.child.kill('SIGTERM')

@@ -21,7 +21,9 @@ export async function* addPlants(checked: Checked, { path, store, earlier, again
   // The input is known at both paths: a note of the interrupted import stays, and one without new plants gets a copy.
   if (earlier && earlier.path !== path && (own || !isNew)) {
     const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
-    await append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
+    const copying = append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
+    // Without new plants the import is done, although another process notes the same, or none may write.
+    await (isNew ? copying : copying.catch(() => {}))
   }
   let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]
   for (const { last, bytes, hash } of checked.batches) {

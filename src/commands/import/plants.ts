@@ -69,7 +69,7 @@ function makeRowReader(form: Form) {
     const { line, text, cells, fault } = record
     const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
-      if (/\r[^\r\n]/.test(text)) throw new InputError(endsInCr)
+      if (/\r[^\r\n]/.test(text.replaceAll(/"[^"]*"/g, ''))) throw new InputError(endsInCr)
       if (fault !== undefined) throw new InputError(`line ${line}: the header row: ${fault}`)
       if (!separatorLine.test(text)) header = readHeader(line, cells.map(readCell), form)
       return undefined
