@@ -115,7 +115,7 @@ export class Servers {
     return Promise.any(all.map(admit))
   }
 
-  /** Throws if a server of the same cluster is, or was, on a later timeline. A restart accepts the only server. */
+  /** Throws if a server of the same cluster is, or was, on a later timeline. A URL with one host leaves no choice. */
   #refuseDeposed({ timeline, system, server }: Session, all: Session[]): void {
     if (!timeline || this.#urls.length === 1) return
     const isLater = (other?: Session) => other?.system === system && (other.timeline ?? '') > timeline
