@@ -76,6 +76,15 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
+    const { complete } = request.raw
+    // Fastify closes the connection after a body that it cannot parse. Answers to requests behind that would be lost.
+    if (
+      complete &&
+      reply.hasHeader('connection') &&
+      reply.raw.shouldKeepAlive &&
+      !reply.raw.hasHeader('connection')
+    )
+      reply.header('connection', 'keep-alive')
     return reply
       .code(body.status)
       .headers({ 'cache-control': 'no-store', ...answered.details.headers })

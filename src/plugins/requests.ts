@@ -1,6 +1,6 @@
 // What every request gets: an id, headers of its answer, and a graceful end when the service stops.
 import { randomBytes } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 
@@ -43,14 +43,17 @@ declare module 'fastify' {
     /** From now on each answer closes its connection. */
     drain(): void
   }
+  interface FastifyReply {
+    /** The number of its request on the connection. */
+    number: number
+  }
 }
 
 export const requests = fp(async (app) => {
   let isDraining = false
   /** The number of requests on each open connection. */
   const connections = new Map<Socket, number>()
-  /** The answer to the latest request on each connection, while draining. */
-  const latest = new WeakMap<Socket, ServerResponse>()
+  app.decorateReply('number', 0)
   app.server.on('connection', (socket) => {
     connections.set(socket, 0)
     socket.once('close', () => connections.delete(socket))
@@ -62,18 +65,18 @@ export const requests = fp(async (app) => {
     connections.set(socket, count)
     // Node sends this header, too, but leaves the connection open.
     if (count === maxRequestsPerSocket || hasOtherCoding(headers)) answer.setHeader('connection', 'close')
-    if (isDraining) latest.set(socket, answer)
   })
 
   app.addHook('onRequest', (request, reply, done) => {
+    reply.number = Number(connections.get(request.raw.socket))
     reply.header(...nosniff).header('x-request-id', request.id)
     done()
   })
 
   app.addHook('onSend', ({ raw }, reply, _payload, done) => {
     // Answers to requests behind one that closes the connection would be lost.
-    const isLatest = isDraining && (latest.get(raw.socket) ?? reply.raw) === reply.raw
-    if (isLatest) reply.header('connection', 'close')
+    const isLatest = connections.get(raw.socket) === reply.number || !connections.has(raw.socket)
+    if (isDraining && isLatest) reply.header('connection', 'close')
     done()
   })
 

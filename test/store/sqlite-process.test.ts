@@ -1,5 +1,5 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
-import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
@@ -93,11 +93,15 @@ test('a process whose file was replaced leaves the log to the new file', async (
   const db = new DatabaseSync(path)
   db.exec(`VACUUM INTO '${path}.new'`)
   db.close()
+  renameSync(path, `${path}.old`)
   renameSync(`${path}.new`, path)
   for (const old of [one, two]) t.match(await addMany(old, 1), { answers: ['nothing-added'] })
   t.equal(await one.end(), 0)
   const next = await startAppender(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
+  // A later change of the old file must not make it look newer than the log.
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  chmodSync(`${path}.old`, 0o400)
   t.equal(await two.end(), 0)
   t.equal(await next.add('last'), '51')
   t.equal(await next.end(), 0)

@@ -22,6 +22,8 @@ export function noteFiles(path: string, known?: FileId[]) {
   const ids: FileId[] = known ?? findNames().map((name) => statSync(name))
   /** The last known length of the database. */
   let bytes = 0
+  /** The time of the change by which ours was moved or replaced, if it was. */
+  let lostMs: number | undefined
 
   function findFaultIn(name: string, index: number): string | undefined {
     const stats = statSync(name, { throwIfNoEntry: false })
@@ -63,19 +65,30 @@ export function noteFiles(path: string, known?: FileId[]) {
     return findFaultIn(index, 2) === undefined || !(existsSync(log) || existsSync(index))
   }
 
+  /** Notes when ours, of the `descriptor`, was lost: whatever is done to it later changes its times again. */
+  function noteLoss(descriptor: number): void {
+    try {
+      if (findFault() === undefined) lostMs = undefined
+      else lostMs ??= fstatSync(descriptor).ctimeMs
+    } catch {
+      // It is looked at again.
+    }
+  }
+
   /**
    * True if another process may be using the log: it is another file, or was written after another database was put at
-   * the path, which changed the times of ours (of the `descriptor`). May throw.
+   * the path. May throw.
    */
   function isLogOfOther(descriptor: number): boolean {
+    noteLoss(descriptor)
     const [database, log] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
     if (log === undefined) return false
     if (!isSameFile(log, ids[1])) return true
     const isReplaced = database !== undefined && !isSameFile(database, ids[0])
-    return isReplaced && log.mtimeMs > fstatSync(descriptor).ctimeMs
+    return isReplaced && log.mtimeMs > Number(lostMs)
   }
 
-  return { path, ids, findFault, check, sharesLocks, isLogOfOther }
+  return { path, ids, findFault, check, sharesLocks, noteLoss, isLogOfOther }
 }
 
 /** The cause of the error for a `-wal` that was cut. */

@@ -23,6 +23,7 @@ export type Done = Outcome[] | number
 /** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
+const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
 const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
@@ -39,6 +40,7 @@ parentPort?.on('message', (order: Request | 'close') => {
   process.exit()
 })
 tell(database.files.ids)
+setInterval(() => database.files.noteLoss(database.descriptor), lossCheckMs).unref()
 
 /** Runs and answers a request. Throws if acknowledged plants may be lost, which ends the process. */
 function run(request: Request): void {
