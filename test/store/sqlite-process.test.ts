@@ -19,6 +19,13 @@ const neighbour = `
     db.exec("INSERT INTO plants SELECT max(position) + 1, NULL, '{}', 'abcdefghijk', 0 FROM plants; COMMIT")
   })`
 
+/** Runs a statement as another program would. */
+function runSql(path: string, statement: string): void {
+  const db = new DatabaseSync(path)
+  db.exec(statement)
+  db.close()
+}
+
 /** Asserts that a store still contains acknowledged plants. Resolves to the names of all its plants. */
 async function assertKept(t: Test, store: Store, acknowledged: string[]): Promise<string[]> {
   const names = await listNames(store)
@@ -37,9 +44,7 @@ test('a -shm that is truncated during a transaction of another program loses no 
     if (/^\d+$/.test(answer)) added.push(name)
   }
   while (added.length < 10) await addNext()
-  const emptied = new DatabaseSync(path)
-  emptied.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-  emptied.close()
+  runSql(path, 'PRAGMA wal_checkpoint(TRUNCATE)')
   // These plants are only in the write-ahead log, which is indexed by the -shm.
   while (added.length < 20) await addNext()
   const other = spawnProgram(t, process.execPath, ['-e', neighbour, path], { input: null })
@@ -90,9 +95,7 @@ test('a process whose file was replaced leaves the log to the new file', async (
   const path = join(createDirectory(t), 'plants.db')
   const [one, two] = [await startAppender(t, path), await startAppender(t, path)]
   await addMany(one, 20)
-  const db = new DatabaseSync(path)
-  db.exec(`VACUUM INTO '${path}.new'`)
-  db.close()
+  runSql(path, `VACUUM INTO '${path}.new'`)
   renameSync(path, `${path}.old`)
   renameSync(`${path}.new`, path)
   for (const old of [one, two]) t.match(await addMany(old, 1), { answers: ['nothing-added'] })
@@ -133,9 +136,7 @@ test('a process whose -wal was deleted leaves the log to the next one', async (t
   const path = join(createDirectory(t), 'plants.db')
   const old = await startAppender(t, path)
   await addMany(old, 200)
-  const db = new DatabaseSync(path)
-  db.exec('PRAGMA wal_checkpoint(PASSIVE)')
-  db.close()
+  runSql(path, 'PRAGMA wal_checkpoint(PASSIVE)')
   rmSync(`${path}-wal`)
   const next = await startAppender(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
