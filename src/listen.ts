@@ -11,7 +11,7 @@ type LogText = (url: string) => string
 export async function listen(app: FastifyInstance, address: Address, listenTextResolver: LogText) {
   const { host, port } = address
   try {
-    // For `localhost` Fastify would listen on each of its addresses, but only one server would be ours.
+    // For `localhost` Fastify would listen on each of its addresses, and our listeners and limits apply to one server.
     const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
     const url = await app.listen({ host: one, port, listenTextResolver })
     return url.replace('[::]', '[::1]')

@@ -1,8 +1,7 @@
 // Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
 // loaded only with the admin server.
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Counter, Gauge } from 'prom-client'
-import { problemCodes } from '../schemas/problems.ts'
+import { type ProblemCode, problemCodes } from '../schemas/problems.ts'
 import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
@@ -31,6 +30,9 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
+/** What a request, its reply and its end say about it. */
+type Asked = { method: string; routeOptions: { url?: string | undefined } }
+type Refused = { problem: ProblemCode | undefined }
 export type Answered = { status: number; durationMs: number }
 
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
@@ -76,8 +78,7 @@ export async function openMetrics(engine: string) {
     meter,
     registry,
     /** Counts a request that was answered. */
-    count({ method, routeOptions }: FastifyRequest, { problem }: FastifyReply, answered: Answered): void {
-      const { status, durationMs } = answered
+    count({ method, routeOptions }: Asked, { problem }: Refused, { status, durationMs }: Answered): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
       if (problem) problems[problem] = Number(problems[problem]) + 1

@@ -3,8 +3,7 @@
 // directory.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { type StaticDecode, type TSchema, Type } from '@sinclair/typebox'
-import { TransformDecodeError, Value } from '@sinclair/typebox/value'
+import { type StaticDecode, TransformKind, type TSchema, type TTransform, Type } from '@sinclair/typebox'
 import { maskUrl } from './mask.ts'
 import * as is from './setting-values.ts'
 import { SettingError } from './setting-values.ts'
@@ -182,12 +181,12 @@ function decode(key: SettingName, { text, name }: Found): unknown {
   if (text === undefined) return undefined
   const schema = settingsSchema.properties[key] as TSchema
   try {
-    return Value.Decode(schema, text)
+    // As Value.Decode does, which takes a thirtieth of the time of a start to load.
+    return (schema as TTransform)[TransformKind].Decode(text)
   } catch (error) {
-    const cause = error instanceof TransformDecodeError ? error.error : error
-    if (!(cause instanceof SettingError)) throw cause
-    const given = schema.mask || !cause.message.startsWith('must be') ? '' : `, not "${text}"`
-    throw new SettingError(`${name} ${cause.message}${given}`)
+    if (!(error instanceof SettingError)) throw error
+    const given = schema.mask || !error.message.startsWith('must be') ? '' : `, not "${text}"`
+    throw new SettingError(`${name} ${error.message}${given}`)
   }
 }
 
