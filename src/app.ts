@@ -4,9 +4,9 @@ import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { headers } from '../schemas/headers.ts'
 import { components } from '../schemas/index.ts'
-import { maxBodyBytes } from '../schemas/problems.ts'
+import { maxBodyBytes, type ProblemCode } from '../schemas/problems.ts'
 import type { Meter } from './metrics.ts'
-import { ajvOptions } from './plants/plant-faults.ts'
+import { ajvOptions } from './plants/faults.ts'
 import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
@@ -21,18 +21,22 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/** `log`: the log of an open store. `write`, `mask`, `count`: see the access log. */
+/**
+ * `log`: the log of an open store. `write`, `mask`, `count`: see the access log. `countProblem`: for answers to what is no
+ * request.
+ */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings
   verify: Verify
   logger: Logger
   meter: Meter
+  countProblem?: ((code: ProblemCode) => void) | undefined
 }
 
 /** Builds the app. `app.close()` leaves the store open. */
 export async function buildApp(options: AppOptions) {
-  const { log, settings, verify, logger, meter, write, mask, count } = options
+  const { log, settings, verify, logger, meter, write, mask, count, countProblem } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
   const app = fastify({
@@ -52,16 +56,17 @@ export async function buildApp(options: AppOptions) {
     maxRequestsPerSocket,
     return503OnClosing: false,
     ajv: { customOptions: ajvOptions },
-    ...answerWithProblems(basePath),
+    ...answerWithProblems(basePath, countProblem),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   // A client that has closed its sending side still gets complete answers.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
+  // Their `onRequest` hooks run in this order: log, trace, id and drain, CORS, Host and path, token and scope, rate.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
-  // What few need is loaded only when it is on.
+  // Rarely used plugins are imported only if they are on.
   if (corsOrigin !== false) {
     const { default: cors } = await import('@fastify/cors')
     const exposedHeaders = Object.keys(headers)

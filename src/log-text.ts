@@ -7,8 +7,8 @@ type Color = Parameters<typeof styleText>[0]
 const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
 /** Formats whole lines of JSON as lines of text. */
-export function toTextLines(json: Uint8Array): string {
-  return String(json).replace(/[^\n]+/g, formatLine)
+export function toTextLines(json: string): string {
+  return json.replace(/[^\n]+/g, formatLine)
 }
 
 function formatLine(json: string): string {

@@ -30,8 +30,10 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   const file = openLineFile(descriptor, tellDropped)
   const sink = {
     /** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
-    write: (lines: Uint8Array | string) =>
-      file.write(Buffer.from(isText ? toTextLines(Buffer.from(lines as string)) : (lines as string))),
+    write(lines: Uint8Array | string): void {
+      const bytes = Buffer.from(lines as string)
+      file.write(isText ? Buffer.from(toTextLines(bytes.toString())) : bytes)
+    },
     /** For pino's `logger.flush`. */
     flush: (done: () => void) => void file.flush().then(done),
   }

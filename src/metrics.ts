@@ -74,14 +74,20 @@ export async function openMetrics(engine: string) {
   const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
   meter.counter('plant_store_problems_total', 'Error responses by problem.', () => problems, 'problem')
 
+  /** Counts an answer that was a problem. */
+  function countProblem(code: ProblemCode): void {
+    problems[code] = Number(problems[code]) + 1
+  }
+
   return {
     meter,
     registry,
+    countProblem,
     /** Counts a request that was answered. */
     count({ method, routeOptions }: Asked, { problem }: Refused, { status, durationMs }: Answered): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
-      if (problem) problems[problem] = Number(problems[problem]) + 1
+      if (problem) countProblem(problem)
     },
   }
 }

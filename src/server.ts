@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
-import { type Log, openLog } from './log.ts'
+import { openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
 import type { loadSettings, Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
@@ -28,15 +28,14 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
-  /** What the parts do when the service is about to stop, and when it stops. */
-  const drains: (() => void)[] = []
-  const closers: (() => Promise<unknown>)[] = []
+  /** What ends when the service does, last one first. */
+  const parts: { drain?(): void; close(): PromiseLike<unknown> }[] = []
   const close = async () => {
-    for (const one of closers.toReversed()) await one()
+    for (const part of parts.toReversed()) await part.close()
   }
   let isListening = false
   const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
-    for (const drain of drains) drain()
+    for (const part of parts) part.drain?.()
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     const delayMs = err || !isListening ? 0 : settings.drainDelayMs
@@ -47,13 +46,14 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   // Signals are handled from here on, because opening the database may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
-    const admin = settings.adminPort === undefined ? undefined : await startAdmin(settings, log)
-    if (admin) drains.push(admin.drain)
-    if (admin) closers.push(admin.close)
+    // Loaded only if it is on, because loading it takes a seventh of the time of a start.
+    const isWatched = settings.adminPort !== undefined
+    const admin = isWatched ? await (await import('./plugins/admin.ts')).openAdmin(settings, log) : undefined
+    if (admin) parts.push(admin)
     const meter = admin?.meter ?? noMeter
 
     const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
-    closers.push(() => store.close())
+    parts.push(store)
     const verify = await joinTokens(store.tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
@@ -64,9 +64,9 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
       write: logger.isLevelEnabled('info') ? log.sink.write : undefined,
       mask: log.mask,
       count: admin?.count,
+      countProblem: admin?.countProblem,
     })
-    drains.push(() => app.drain())
-    closers.push(() => app.close())
+    parts.push(app)
 
     app.server.maxConnections = settings.maxConnections ?? deriveMaxConnections()
     const url = await listen(app, settings, () => 'listening')
@@ -84,13 +84,6 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     await log.end()
     throw error
   }
-}
-
-async function startAdmin(settings: Settings, log: Log) {
-  // Loaded only if it is on, because loading it takes a seventh of the time of a start.
-  const { openAdmin } = await import('./plugins/admin.ts')
-  const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
-  return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
 }
 
 /** Makes a verifier for the tokens of the store, of the settings and of an issuer. */

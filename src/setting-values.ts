@@ -100,7 +100,7 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
 
 /**
  * true, false, or addresses as @fastify/proxy-addr accepts them. A number of proxies is not accepted, because a client
- * can feign more of them.
+ * can forge entries of X-Forwarded-For.
  */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)

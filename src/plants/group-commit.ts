@@ -96,7 +96,7 @@ export class GroupCommit {
       if (!hasLeft && deadlineMs >= soonMs) return true
       const reason = hasLeft ? 'the client disconnected' : 'too little time is left'
       // A client that left is not a store failure, and its access line reports it.
-      reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))
+      reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isQuiet: hasLeft }))
       return false
     })
   }

@@ -1,5 +1,5 @@
-// The entity tag of a list, which identifies its bytes for ever (and in the cache), and the cursor and the `Link`
-// of its next page. The mark of the last plant identifies the log: two logs whose row n has the same mark contain the
+// The entity tag of a list, which permanently identifies its bytes and is its name in the cache, and the cursor and the
+// `Link` of its next page. The mark of the last plant identifies the log: two logs whose row n has the same mark contain the
 // same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'

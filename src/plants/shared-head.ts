@@ -3,16 +3,16 @@ import type { Head, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
 
-/** The most lists that may wait for one look at the head. */
+/** The most lists that may wait for one read of the head. */
 const maxWaiting = 10_000
 
-type Look = { count: number; positions: Set<number>; head: Promise<Head> }
+type HeadRead = { count: number; positions: Set<number>; head: Promise<Head> }
 
 /** Makes `readHead`. */
 export function shareHead(log: PlantLog) {
-  /** The next look, which has not begun yet: more lists can still join it. */
-  let next: Look | undefined
-  /** Ends with the look in progress. */
+  /** The next read, which has not begun yet: more lists can still join it. */
+  let next: HeadRead | undefined
+  /** Resolves when the read in progress has ended. */
   let current: Promise<unknown> | undefined
 
   /**
@@ -27,17 +27,17 @@ export function shareHead(log: PlantLog) {
     return next.head
   }
 
-  function prepare(): Look {
+  function prepare(): HeadRead {
     const positions = new Set<number>()
-    return { count: 0, positions, head: current ? inTime(look(positions)) : look(positions) }
+    return { count: 0, positions, head: current ? inTime(read(positions)) : read(positions) }
   }
 
   /**
-   * A look that began before a request arrived may be stale for it, so the next one begins when the current one has
+   * A read that began before a request arrived may be stale for it, so the next one begins when the current one has
    * ended.
    */
-  async function look(positions: Set<number>): Promise<Head> {
-    // Requests that were read in this turn of the event loop share the look.
+  async function read(positions: Set<number>): Promise<Head> {
+    // Requests that were read in this turn of the event loop share the read.
     await (current ?? new Promise(setImmediate))
     next = undefined
     const head = log.head([...positions])

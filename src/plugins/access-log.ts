@@ -60,7 +60,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       const status = writableFinished || statusCode >= 500 ? statusCode : 499
       count?.(request, reply, { status, durationMs })
       if (!write) return
-      const bytes = Number(reply.getHeader('content-length') ?? streamed.bytes)
+      const isHead = request.raw.method === 'HEAD'
+      const bytes = isHead ? 0 : Number(reply.getHeader('content-length') ?? streamed.bytes)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })

@@ -2,9 +2,10 @@
 // open, which may take a while.
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
-import type { Logger } from 'pino'
 import { listen } from '../listen.ts'
+import type { Log } from '../log.ts'
 import { type Meter, openMetrics } from '../metrics.ts'
+import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
 import { answerWithProblems, errors } from './errors.ts'
@@ -13,19 +14,16 @@ import { answerWithProblems, errors } from './errors.ts'
 const readyMs = 600
 const gaugeMs = 500
 
-/** `droppedLines`: number of log lines dropped so far. */
-export type AdminOptions = {
-  host: string
-  port: number
-  databaseUrl: string
-  logger: Logger
-  droppedLines: () => number
-}
+export type AdminOptions = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 
 /** Starts the server. Rejects with SettingError if it cannot listen. */
-export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
+export async function openAdmin(
+  { adminHost: host, adminPort: port = 0, databaseUrl }: AdminOptions,
+  { logger, droppedLines }: Pick<Log, 'logger' | 'droppedLines'>,
+) {
   const engine = engineOf(databaseUrl)
-  const { meter, count, registry } = await openMetrics(engine.name.toLowerCase())
+  const { registry, ...metrics } = await openMetrics(engine.name.toLowerCase())
+  const { meter } = metrics
   let isDraining = false
   let check = async (): Promise<string | undefined> => 'starting'
   /** Resolves within a second to the reason for not being ready; undefined when ready. */
@@ -62,8 +60,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
   const origin = await listen(app, address, (url) => `admin server listening at ${url}`)
 
   return {
-    meter,
-    count,
+    ...metrics,
     origin,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {

@@ -63,7 +63,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
         return grant !== undefined
       }
       const grant = verify(token)
-      // A cached verdict needs no promise.
+      // Without a promise where the verdict is cached.
       return grant instanceof Promise ? grant.then(admit) : admit(grant)
     },
   })

@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { makeOutage } from '../outage.ts'
-import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
+import { describeFaults, maxFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
 import { hasOtherCoding, nosniff } from './requests.ts'
@@ -105,7 +105,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (error.outcome === 'overloaded') refusals.reportFailure(error, { requestId })
-    else if (!error.isLogged) failures.reportFailure(error, { requestId, outcome: error.outcome })
+    else if (!error.isQuiet) failures.reportFailure(error, { requestId, outcome: error.outcome })
   }
 })
 
@@ -139,13 +139,16 @@ function findFaults(request: FastifyRequest): Fault[] {
   return faults.slice(0, maxFaults)
 }
 
-/** Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. */
-export function answerWithProblems(basePath: string) {
+/**
+ * Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`: called
+ * for each answer to what is no request, so that no hook sees it.
+ */
+export function answerWithProblems(basePath: string, count = (_code: ProblemCode) => {}) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
       if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
-      else answerClientError(error, socket, basePath)
+      else answerClientError(error, socket, { basePath, count })
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       const { server, id } = request
@@ -156,10 +159,15 @@ export function answerWithProblems(basePath: string) {
 }
 
 /** Answers bytes that are no HTTP request, or that come too late: Fastify never sees those. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Socket, basePath: string): void {
+function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  { basePath, count }: { basePath: string; count: (code: ProblemCode) => void },
+): void {
   // The connection itself failed, or has been answered.
   if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
   const known = frameworkProblems[String(error.code)] ?? problems.notHttp
+  count(known.code)
   const body = describe(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
   // Importing `node:http` for its phrases would load all that it can do, at a twentieth of the time of a start.

@@ -1,13 +1,13 @@
 // POST /plants: answered once the plant is on stable storage.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { preParsingHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { NewPlant, NoQuery } from '../../schemas/plant.ts'
-import { problems } from '../../schemas/problems.ts'
+import { maxBodyBytes, problems } from '../../schemas/problems.ts'
 import { addPlantResponses } from '../../schemas/responses.ts'
 import type { Meter } from '../metrics.ts'
 import { GroupCommit } from '../plants/group-commit.ts'
 import { serializeItem } from '../plants/item.ts'
-import { askForBody } from '../plugins/json.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
@@ -28,6 +28,18 @@ const schema = {
 }
 
 const config = { scope: 'plants:write' } as const
+
+/**
+ * Sends 100 Continue if expected (RFC 9110, section 10.1.1). Refuses a body that is too large here, because Fastify would
+ * close the connection on a client that still sends, and has not read why.
+ */
+const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
+  if (Number(raw.headers['content-length']) > maxBodyBytes)
+    return done(new ProblemError(problems.bodyTooLarge))
+  if (raw.headers.expect?.toLowerCase() === '100-continue' && raw.httpVersionMinor > 0)
+    reply.raw.writeContinue()
+  done(null, payload)
+}
 
 type Options = { log: PlantLog; meter: Meter }
 

@@ -1,11 +1,10 @@
 // GET /plants: a page of the log, or all of it, no older than the request.
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, preValidationHookHandler } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
-import { readLimit } from '../plugins/json.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -20,11 +19,22 @@ const schema = {
 
 const config = { scope: 'plants:read' } as const
 
+/** Matches an integer in decimal digits. `-0` stays a text, so that the schema refuses it. */
+const integer = /^(?:-(?!0+$))?[0-9]+$/
+
+/** Turns a limit in decimal digits into a number. */
+const readLimit: preValidationHookHandler = (request, _reply, done) => {
+  const query = request.query as Record<string, unknown>
+  if (typeof query.limit === 'string' && integer.test(query.limit)) query.limit = Number(query.limit)
+  done()
+}
+
 export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const list = makeListPlants(options)
 
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, coding, body } = await list({
+      url: String(request.raw.url),
       query: request.query,
       isHead: request.method === 'HEAD',
       ifNoneMatch: request.headers['if-none-match'],

@@ -10,13 +10,13 @@ export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded
 export class StoreUnavailable extends Error {
   readonly outcome: FailedOutcome
   /** True if the failure needs no further line in the log. */
-  readonly isLogged: boolean
+  readonly isQuiet: boolean
 
-  constructor(outcome: FailedOutcome, message: string, options?: ErrorOptions & { isLogged?: boolean }) {
+  constructor(outcome: FailedOutcome, message: string, options?: ErrorOptions & { isQuiet?: boolean }) {
     super(message, options)
     this.name = 'StoreUnavailable'
     this.outcome = outcome
-    this.isLogged = options?.isLogged ?? false
+    this.isQuiet = options?.isQuiet ?? false
   }
 }
 

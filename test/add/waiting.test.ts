@@ -70,8 +70,8 @@ test('does not add plants of clients that have left or are nearly late', async (
   const late = commits.append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
   const added = commits.append(entry('added'), stays())
   // Only the late one is a failure of the store that remains to be logged.
-  await t.rejects(gone, { ...unavailable('nothing-added'), isLogged: true })
-  await t.rejects(late, { ...unavailable('nothing-added'), isLogged: false })
+  await t.rejects(gone, { ...unavailable('nothing-added'), isQuiet: true })
+  await t.rejects(late, { ...unavailable('nothing-added'), isQuiet: false })
   const sent = batches.map(({ entries }) => entries)
   t.same(sent, [[entry('added')]])
   batches[0]?.commit()

@@ -27,7 +27,10 @@ function makeStore(append: () => Promise<void>, head = async () => ({ position: 
 
 /** Starts an admin server without a service. */
 async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
-  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger: silent, droppedLines })
+  const admin = await openAdmin(
+    { adminHost: '127.0.0.1', adminPort: 0, databaseUrl },
+    { logger: silent, droppedLines },
+  )
   t.teardown(admin.close)
   return { ...admin, url: admin.origin }
 }
@@ -168,8 +171,10 @@ for (const engine of engines)
     const { service, admin } = await startReady(t, { DATABASE_URL: await engine.createDatabase(t), ...more })
     await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
     for (const query of ['limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
+    await send(Number(new URL(service.url).port), 'no HTTP\r\n\r\n')
     const { text } = await ask(`${admin}/metrics`)
     t.match(text, '\nplant_store_head_position 1\n')
+    t.match(text, '\nplant_store_problems_total{problem="invalid-request"} 2\n')
     t.match(text, /^http_request_duration_seconds_count\{method="POST",route="\/plants",status="200"\} 1$/m)
     t.match(await run('promtool', ['check', 'metrics'], { input: text }), { code: 0, stderr: '' })
     service.child.kill('SIGTERM')

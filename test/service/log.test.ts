@@ -163,8 +163,7 @@ test('scans a text with many token prefixes in one pass', async (t) => {
   }
 })
 
-const plain = (line: object) =>
-  stripVTControlCharacters(toTextLines(Buffer.from(`${JSON.stringify(line)}\n`)))
+const plain = (line: object) => stripVTControlCharacters(toTextLines(`${JSON.stringify(line)}\n`))
 const time = new Date(2030, 0, 2, 3, 4, 5, 6).getTime()
 
 test('as text a request is one line, and control characters are escaped', async (t) => {
@@ -187,11 +186,7 @@ test('as text any other line has its level, its details, and the stack of an err
   const err = { type: 'Error', message: 'odd', stack: 'Error: odd\n    at a\u009b' }
   const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a \u009b', err })
   t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a \\x9b"\n    Error: odd\n        at a\\x9b\n')
-  t.equal(
-    toTextLines(Buffer.from('{"time":17***}\n')),
-    '{"time":17***}\n',
-    'a line that is not JSON is unchanged',
-  )
+  t.equal(toTextLines('{"time":17***}\n'), '{"time":17***}\n', 'a line that is not JSON is unchanged')
 })
 
 test('LOG_FORMAT=text writes text', async (t) => {

@@ -2,7 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
-import { makePlantCheck } from '../../plants/plant-faults.ts'
+import { makePlantCheck } from '../../plants/faults.ts'
 import { endsInCr, type Form } from './form.ts'
 import { byteOrderMark, InputError } from './input.ts'
 import type { InputRecord } from './records.ts'

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps, version } from '../sql/schema.ts'
+import { checkVersion, earlierSchemaKey, refusalOfEarlier, schemaKey, steps, version } from '../sql/schema.ts'
 import type { Session } from './session.ts'
 
 export const tables = ['meta', 'plants', 'tokens', 'head']
@@ -23,7 +23,7 @@ export async function findStore(session: Session): Promise<string | undefined> {
   if (first === undefined) return undefined
   const values = first.name === 'meta' ? await readMeta(session) : {}
   const isWhole = found.length === tables.length && found.every(({ schema }) => schema === first.schema)
-  if (values.store !== undefined && values[earlierSchemaKey] !== undefined) throw refuseEarlier('it')
+  if (values.store !== undefined && values[earlierSchemaKey] !== undefined) throw refusalOfEarlier('it')
   if (!isWhole || values.store === undefined || !(Number(values[schemaKey]) > 0))
     throw new StoreRefused(
       `table ${first.schema}.${first.name} belongs to another application: use a separate database`,

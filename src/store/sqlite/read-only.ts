@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreMissing, StoreRefused } from '../errors.ts'
-import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
+import { applicationId, checkVersion, earlierApplicationId, refusalOfEarlier } from '../sql/schema.ts'
 import { isSameFile, resolveLinks, syncLog } from './file-system.ts'
 import { lockMs } from './locks.ts'
 
@@ -64,7 +64,7 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   // In this order: another process may make its tables between the two.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
-  if (application === earlierApplicationId) throw refuseEarlier(path)
+  if (application === earlierApplicationId) throw refusalOfEarlier(path)
   if (application === applicationId) checkVersion(path, Number(pragma(db, 'user_version')))
   else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
 }

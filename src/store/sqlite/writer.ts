@@ -95,7 +95,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
     answer(answer: Answer): void {
       const request = waiting.shift()
       if ('done' in answer) request?.resolve(answer.done)
-      else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+      else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isQuiet: true }))
     },
     /** Rejects the requests that wait, and accepts no more: the thread has ended, or the process is about to. */
     abort(): void {
