@@ -71,8 +71,8 @@ function it(title: string, body: (t: Test) => unknown): void {
   tap.test(title, { skip, buffered: true }, body)
 }
 
-for (const fault of ['before', 'after'] as const) {
-  it(`adds plants once if the connection breaks ${fault} the commit`, async (t) => {
+for (const fault of ['before', 'after', 'panic'] as const) {
+  it(`adds plants once if the connection breaks at the commit: ${fault}`, async (t) => {
     const { relay, store } = await start(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])

@@ -5,9 +5,12 @@ import type { Test } from 'tap'
 
 /**
  * `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client;
+ * `panic`: as if the server could not sync its log after it;
  * `vanish`: as if the host of the client had lost power: nothing is transferred, and the server is not notified.
  */
-export type Fault = 'before' | 'after' | 'vanish'
+export type Fault = 'before' | 'after' | 'panic' | 'vanish'
+/** An ErrorResponse (postgresql.org/docs/current/protocol-message-formats.html). */
+const panic = 'E\0\0\0\x21SPANIC\0C58030\0Mno fdatasync\0\0'
 type Pair = { client: Socket; server: Socket; cut: () => void }
 
 export class Relay {
@@ -73,6 +76,15 @@ export class Relay {
       after: (data) => {
         server.write(data)
         server.off('data', forward).once('data', cut)
+      },
+      panic: (data) => {
+        server.write(data)
+        server.off('data', forward).on('data', (answer) => {
+          const committed = answer.indexOf('COMMIT\0')
+          if (committed === -1) return forward(answer)
+          client.write(answer.subarray(0, committed - 5))
+          client.end(panic)
+        })
       },
       vanish: () => {
         client

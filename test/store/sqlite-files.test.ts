@@ -96,6 +96,14 @@ const faults: Fault[] = [
     left: 'abc',
   },
   { title: 'whose -wal is deleted', strike: ({ path }) => remove(`${path}-wal`), left: 'abc' },
+  {
+    title: 'whose -wal is deleted, and made anew by a reader',
+    strike: ({ path }) => {
+      remove(`${path}-wal`)
+      writeFileSync(`${path}-wal`, '')
+    },
+    left: 'abc',
+  },
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`), left: 'abc' },
   {
     title: 'whose -wal and -shm are deleted',

@@ -146,6 +146,19 @@ test('a process whose -wal was deleted leaves the log to the next one', async (t
   t.equal((await listNames((await openFile(t, path)).store)).length, 231)
 })
 
+test('a process ends with an error if a reader prevents it from writing back a deleted log', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const appender = await startAppender(t, path)
+  await addMany(appender, 20)
+  const reader = new DatabaseSync(path, { readOnly: true })
+  t.teardown(() => reader.close())
+  reader.exec('BEGIN; SELECT * FROM plants')
+  await addMany(appender, 20)
+  rmSync(`${path}-wal`)
+  t.equal(await appender.end(), 1)
+  t.match(appender.errors(), /was not written back, and plants may be lost/)
+})
+
 test('accepts a -wal that another program empties in a checkpoint', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const appender = await startAppender(t, path)

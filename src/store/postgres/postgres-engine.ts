@@ -12,6 +12,7 @@ import { makeLink } from './link.ts'
 import { describeUnsafe, readStatus } from './postgres-status.ts'
 import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
+import { leaseMs, type Session } from './session.ts'
 import { makeWriter } from './writer.ts'
 
 /** Connections for reading pages; each read goes to the least busy one. */
@@ -40,8 +41,13 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
   const { append, execute, idle } = servers.isReading ? readOnly : makeWriter(writes, heads)
-  const select: Sql['select'] = (text, values = []) =>
-    lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
+  const select: Sql['select'] = (text, values = []) => {
+    const read = async (session: Session) => {
+      if (!servers.isReading) await session.prove(leaseMs)
+      return (await session.query<Row>({ text, values })).rows
+    }
+    return lookUps.run(read).catch(refuse('unread'))
+  }
   const look = makeLook(options)
   const head: PlantLog['head'] = (positions = []) =>
     heads.run((session) => look(session, positions)).catch(refuse('unread'))

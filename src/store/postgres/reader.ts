@@ -1,7 +1,7 @@
 // Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
 // trusted; another reads the text of a page.
 import type { Head, OpenOptions } from '../engine.ts'
-import { isBacked, refuseAlone, type Session } from './session.ts'
+import { isBacked, leaseMs, refuseAlone, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks of different logs. */
 const look = {
@@ -11,11 +11,6 @@ const look = {
       (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
     FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`,
 }
-/**
- * A look believes the last barrier for this long. A frozen primary, or one that is cut off, counts its standbys as
- * streaming long after they have left it for another primary.
- */
-const leaseMs = 1000
 type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
 
 /**

@@ -20,6 +20,12 @@ export function refuseAlone(isBacked: boolean): void {
   )
 }
 
+/**
+ * A read believes the last barrier for this long. A frozen primary, or one that is cut off, counts its standbys as
+ * streaming long after they have left it for another primary.
+ */
+export const leaseMs = 1000
+
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
@@ -57,9 +63,10 @@ export class Session {
     this.#client.on('error', (error) => {
       this.#firstError ??= error
     })
-    // The session asks for warnings only. Their severity is in the server's language, and not needed.
-    this.#client.on('notice', ({ message }) => {
-      this.#warning = String(message)
+    // The session asks for warnings only. Their severity is in the server's language, and not needed. Those of its source
+    // file varsup.c say that transaction ids run out.
+    this.#client.on('notice', ({ message, file }) => {
+      if (file !== 'varsup.c') this.#warning = String(message)
     })
   }
 
@@ -97,12 +104,12 @@ export class Session {
   }
 
   /**
-   * Sends queries, the last of which commits. Rejects on any warning: a COMMIT whose wait for the standbys was
-   * cancelled succeeds with a warning, and may still be lost.
+   * Sends a query that commits. Rejects on a warning: a COMMIT whose wait for the standbys was cancelled succeeds with a
+   * warning, and may still be lost.
    */
-  async commit(queries: pg.QueryConfig[]): Promise<void> {
+  async commit(query: pg.QueryConfig): Promise<void> {
     this.#warning = undefined
-    await Promise.all(queries.map((query) => this.query(query)))
+    await this.query(query)
     if (this.#warning !== undefined) throw new Error(`the server committed with a warning: ${this.#warning}`)
   }
 
@@ -119,7 +126,7 @@ export class Session {
 
   async #passBarrier(): Promise<void> {
     const startMs = performance.now()
-    await this.commit([{ text: barrier }])
+    await this.commit({ text: barrier })
     this.#provenMs = startMs
   }
 

@@ -47,18 +47,23 @@ export function makeWriter(link: Link, heads: Link) {
       if (sent) await locked
       if (sent && (await session.query(sent.trace)).rows.length > 0) {
         wasFound = true
-        await session.commit([commit])
+        await session.commit(commit)
         return sent.result
       }
       sent = undefined
       const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
-      await session.commit(change ? [change, commit] : [commit]).catch((error) => {
-        // If the server refused a statement, the transaction has failed. Otherwise the server may show plants that no
-        // standby has.
+      const changing = change && session.query(change)
+      // The server refused it, so COMMIT ends in a rollback.
+      changing?.catch((error) => {
         if (isFinal(error)) sent = undefined
-        else heads.renew()
-        throw error
+      })
+      await Promise.all([changing, session.commit(commit)]).catch((error) => {
+        if (!sent) throw error
+        // The server may show plants that no standby has. Whatever it said, COMMIT may have succeeded: a server that
+        // cannot sync its log ends with an error, and may recover the transaction.
+        heads.renew()
+        throw new Error(error.message)
       })
       return result
     }

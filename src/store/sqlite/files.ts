@@ -82,7 +82,7 @@ export function noteFiles(path: string, known?: FileId[]) {
   function isLogOfOther(descriptor: number): boolean {
     noteLoss(descriptor)
     const [database, log] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
-    if (log === undefined) return false
+    if (!log?.size) return false
     if (!isSameFile(log, ids[1])) return true
     const isReplaced = database !== undefined && !isSameFile(database, ids[0])
     return isReplaced && log.mtimeMs > Number(lostMs)
@@ -99,7 +99,7 @@ export const cutLog =
  * Makes a function that throws if another program has cut the `-wal`. SQLite would continue to write after the end that
  * it knows, and lose everything in the log when the database is opened again. It returns the number of pages in the log.
  */
-export function makeLogCheck(db: DatabaseSync, path: string): () => number {
+export function makeLogCheck(db: DatabaseSync, { path, check }: OpenFiles): () => number {
   const name = `${resolveLinks(path)}-wal`
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
   // NOOP only counts the pages in the log; -1 while another process is changing it.
@@ -111,7 +111,11 @@ export function makeLogCheck(db: DatabaseSync, path: string): () => number {
   }
   return () => {
     // The first time, another process may have emptied the log after its pages were counted.
-    if (isCut() && isCut()) throw new Error(`another program has cut ${name}`, { cause: cutLog })
+    if (isCut() && isCut()) {
+      // The log may have been moved instead.
+      check()
+      throw new Error(`another program has cut ${name}`, { cause: cutLog })
+    }
     return pages
   }
 }

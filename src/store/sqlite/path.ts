@@ -24,7 +24,7 @@ export function findPathFault(url: string): string | undefined {
   if (/^file:\/\/.*#/.test(url)) return 'must not have a fragment; write # in the path as %23'
   try {
     const path = readPath(url)
-    if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined
+    if (path !== undefined && !/^(:|file:)/.test(path) && !path.includes('\0')) return undefined
   } catch {
     return 'is not a valid file: URL; write % in the path as %25'
   }

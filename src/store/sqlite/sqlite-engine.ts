@@ -32,7 +32,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   try {
     const db = new DatabaseSync(path, { readOnly: true, timeout: readLockMs })
     writer.files.check()
-    return makeStore(path, makeReader(db), writer)
+    return await makeStore(path, makeReader(db), writer)
   } catch (error) {
     await writer.close()
     throw error

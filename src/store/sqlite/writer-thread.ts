@@ -26,6 +26,10 @@ export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
+/** Time that the end waits for readers, which prevent that the whole log is written back. */
+const readersMs = 1000
+const unwritten =
+  'the write-ahead log of a lost database was not written back, and plants may be lost: restore a backup'
 const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
@@ -89,13 +93,17 @@ function rollBack(db: OpenDatabase['db']): boolean {
 function close(): void {
   const { db, files, descriptor } = database
   if (!db.isOpen) return
+  let isCut = false
   try {
-    if (files.findFault() !== undefined && files.sharesLocks() && !files.isLogOfOther(descriptor))
-      db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    if (files.findFault() !== undefined && files.sharesLocks() && !files.isLogOfOther(descriptor)) {
+      db.exec(`PRAGMA busy_timeout = ${readersMs}`)
+      isCut = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 1
+    }
   } catch {
     // The loss itself is logged already.
   }
   db.close()
+  if (isCut) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
 }
 
 /** Makes the two steps of a transaction, which runs a request atomically and at most once. */
@@ -107,7 +115,7 @@ function makeTransactions({ db, files }: OpenDatabase) {
     'INSERT INTO plants VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING',
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
-  const checkLog = makeLogCheck(db, files.path)
+  const checkLog = makeLogCheck(db, files)
 
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
