@@ -11,7 +11,7 @@ import { makeOutage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
-import { hasOtherCoding, nosniff } from './requests.ts'
+import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -43,6 +43,11 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
+const otherCoding = new ProblemError(problems.faults(1), {
+  errors: [{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }],
+  headers: { connection: 'close' },
+})
+
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
@@ -60,13 +65,14 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
     const { url, rawHeaders, httpVersionMinor, headers } = request.raw
+    const { 'transfer-encoding': coding } = headers
     const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    else if (hasOtherCoding(headers))
-      done(invalid([{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }]))
+    // Node does not decode codings before chunked (RFC 9112, section 6.1), and refuses any other last one itself.
+    else if (coding !== undefined && /,\s*chunked$/i.test(coding)) done(otherCoding)
     else done(request.is404 ? describeMiss(request) : undefined)
   })
 
@@ -76,14 +82,10 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
-    const { complete } = request.raw
-    // Fastify closes the connection after a body that it cannot parse. Answers to requests behind that would be lost.
-    if (
-      complete &&
-      reply.hasHeader('connection') &&
-      reply.raw.shouldKeepAlive &&
-      !reply.raw.hasHeader('connection')
-    )
+    const { shouldKeepAlive } = reply.raw
+    // Fastify closes the connection after a body that it cannot parse. A client that still sends would lose the answer, and
+    // others those to their next requests.
+    if (shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')
     return reply
       .code(body.status)

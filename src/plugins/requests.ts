@@ -1,11 +1,12 @@
 // What every request gets: an id, headers of its answer, and a graceful end when the service stops.
 import { randomBytes } from 'node:crypto'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 
 /** A shutdown resets connections that are still being answered after this time. */
 const drainMs = 8000
+const idleCheckMs = 100
 
 /**
  * The answer to the last request closes its connection. Node passes no later request to Fastify, which bounds the memory
@@ -33,50 +34,51 @@ export function makeRequestIds(mask: (text: string) => string) {
   }
 }
 
-/** True if other codings precede chunked, which Node does not decode (RFC 9112, section 6.1). It refuses the rest. */
-export function hasOtherCoding({ 'transfer-encoding': coding }: IncomingHttpHeaders): boolean {
-  return coding !== undefined && /,\s*chunked$/i.test(coding)
-}
-
 declare module 'fastify' {
   interface FastifyInstance {
     /** From now on each answer closes its connection. */
     drain(): void
   }
   interface FastifyReply {
-    /** The number of its request on the connection. */
+    /** The number of its request on the connection; 0 if Fastify runs no hooks for it. */
     number: number
   }
 }
 
 export const requests = fp(async (app) => {
   let isDraining = false
-  /** The number of requests on each open connection. */
-  const connections = new Map<Socket, number>()
+  /** `requests`: how many have arrived; `isEnding`: the last answer has been given. */
+  const connections = new Map<Socket, { requests: number; isEnding: boolean }>()
   app.decorateReply('number', 0)
   app.server.on('connection', (socket) => {
-    connections.set(socket, 0)
+    connections.set(socket, { requests: 0, isEnding: false })
     socket.once('close', () => connections.delete(socket))
   })
 
   // Not in a hook, which Fastify skips for a path that cannot be decoded.
-  app.server.prependListener('request', ({ socket, headers }, answer) => {
-    const count = (connections.get(socket) ?? 0) + 1
-    connections.set(socket, count)
+  app.server.prependListener('request', ({ socket }, answer) => {
+    const connection = connections.get(socket)
     // Node sends this header, too, but leaves the connection open.
-    if (count === maxRequestsPerSocket || hasOtherCoding(headers)) answer.setHeader('connection', 'close')
+    if (connection && ++connection.requests === maxRequestsPerSocket) answer.setHeader('connection', 'close')
   })
 
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.number = Number(connections.get(request.raw.socket))
-    reply.header(...nosniff).header('x-request-id', request.id)
+  app.addHook('onRequest', ({ id, raw }, reply, done) => {
+    const connection = connections.get(raw.socket)
+    // Its answer could not be sent, so it is not processed (RFC 9112, section 9.6).
+    if (connection?.isEnding) return
+    reply.number = connection?.requests ?? 0
+    reply.header(...nosniff).header('x-request-id', id)
     done()
   })
 
+  // The last answer closes its connection; an earlier one must not, because those behind it would be lost.
   app.addHook('onSend', ({ raw }, reply, _payload, done) => {
-    // Answers to requests behind one that closes the connection would be lost.
-    const isLatest = connections.get(raw.socket) === reply.number || !connections.has(raw.socket)
-    if (isDraining && isLatest) reply.header('connection', 'close')
+    if (!isDraining) return done()
+    const connection = connections.get(raw.socket)
+    if (!connection || [0, connection.requests].includes(reply.number)) reply.header('connection', 'close')
+    // Fastify has set it, if the app is closing.
+    else reply.raw.removeHeader('connection')
+    if (connection?.requests === reply.number) connection.isEnding = true
     done()
   })
 
@@ -86,6 +88,9 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     app.drain()
+    // Also connections whose last answer had begun before.
+    const closing = setInterval(() => app.server.closeIdleConnections(), idleCheckMs).unref()
+    app.server.once('close', () => clearInterval(closing))
     // Browsers open connections in advance. Node closes idle connections only if they have been used.
     for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
     // Node would end connections normally, and a client could mistake a part of an answer for the whole.

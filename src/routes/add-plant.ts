@@ -30,13 +30,13 @@ const schema = {
 const config = { scope: 'plants:write' } as const
 
 /**
- * Sends 100 Continue if expected (RFC 9110, section 10.1.1). Refuses a body that is too large here, because Fastify would
+ * Sends 100 Continue where Node expects that (RFC 9110, section 10.1.1). Refuses a body that is too large here, because Fastify would
  * close the connection on a client that still sends, and has not read why.
  */
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   if (Number(raw.headers['content-length']) > maxBodyBytes)
     return done(new ProblemError(problems.bodyTooLarge))
-  if (raw.headers.expect?.toLowerCase() === '100-continue' && raw.httpVersionMinor > 0)
+  if (/(^|\W)100-continue($|\W)/i.test(raw.headers.expect ?? '') && raw.httpVersionMinor > 0)
     reply.raw.writeContinue()
   done(null, payload)
 }

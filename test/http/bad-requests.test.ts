@@ -196,8 +196,16 @@ test('400 names what is wrong with the head of a request', async (t) => {
 })
 
 test('a bad body delays no request behind it, and a large one is refused while it is still sent', async (t) => {
-  const pipelined = Buffer.concat([compose({ body: '{' }), compose()])
-  t.match(await exchange(service.port, pipelined, 2), [{ status: 400 }, { status: 200 }])
+  const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+  const large = { body: `4e20\r\n${'x'.repeat(20_000)}\r\n0\r\n\r\n`, headers: chunked }
+  for (const [status, bad] of [
+    [400, { body: '{' }],
+    [413, large],
+  ] as const)
+    t.match(await exchange(service.port, Buffer.concat([compose(bad), compose()]), 2), [
+      { status },
+      { status: 200 },
+    ])
   for (let n = 0; n < 10; n++)
     t.equal(
       (await request(`${service.url}/plants`, { body: { name: 'a', tag: 'b'.repeat(5e6) } })).status,

@@ -9,7 +9,8 @@ import { assertWithin, isFull } from '../support/full.ts'
 import { request, type Service, startService, token } from '../support/service.ts'
 import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
-import { compose } from '../support/wire.ts'
+import { until } from '../support/until.ts'
+import { compose, readAnswers } from '../support/wire.ts'
 
 /** The longest shutdown, and the longest one if every client reads its responses. */
 const maxMs = 10_000
@@ -92,6 +93,18 @@ test('an unused connection does not delay a shutdown', async (t) => {
   t.equal((await request(`${service.url}/plants`)).status, 200)
   const tookMs = await stop(t, service, 'SIGTERM')
   t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
+})
+
+test('answers all requests that arrive together after the signal', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  const two = Buffer.concat([compose({ body: '{"name":"a","tag":""}' }), compose()])
+  const socket = await open(t, service, two.subarray(0, 30))
+  service.child.kill('SIGTERM')
+  await until(() => service.output().stderr.includes('stopping'))
+  socket.write(two.subarray(30))
+  const answers = readAnswers(String(Buffer.concat(await socket.toArray())))
+  t.match(answers, [{ status: 200 }, { status: 200, headers: new Map([['connection', 'close']]) }])
+  t.match(await service.ended, { code: 0 })
 })
 
 test('waits for a DRAIN_DELAY that exceeds the time limit of a shutdown', async (t) => {

@@ -30,9 +30,10 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
     scope.addHook('onSend', async (_request, reply) => {
       if (reply.problem === undefined) reply.headers(headers)
     })
-    // Without these headers, files are not answered with 412 or 416.
+    // Without these headers, files are not answered with 412 or 416, nor with 304 by their date.
     scope.addHook('onRequest', async ({ raw }) => {
-      for (const name of ['if-match', 'if-unmodified-since', 'range']) delete raw.headers[name]
+      for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
+        delete raw.headers[name]
     })
     await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
     await scope.register(swaggerUi, describeUi(basePath, signIn))
