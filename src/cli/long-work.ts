@@ -1,4 +1,5 @@
 // Long work: it shows its progress on stderr, and a signal ends it.
+import { once } from 'node:events'
 import { constants } from 'node:os'
 import { printable } from '../log-text.ts'
 import { count, separate } from './console.ts'
@@ -6,7 +7,7 @@ import { count, separate } from './console.ts'
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const clearLine = '\x1b[1G\x1b[2K'
 
-type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
+type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; writableNeedDrain?: boolean }
 
 export type Progress = ReturnType<typeof startProgress>
 
@@ -61,6 +62,10 @@ export function startProgress(quiet?: boolean, stream: Terminal = process.stderr
       // Cut at the terminal's edge: a line that wraps could not be removed.
       stream.write(isTerminal ? clearLine + line.slice(0, stream.columns || 80) : `${line}\n`)
       isShown = isTerminal === true
+    },
+    /** Resolves once a pipe has accepted what was written. */
+    async written(): Promise<void> {
+      if (stream.writableNeedDrain) await once(stream, 'drain').catch(() => {})
     },
     /** Writes a line that stays, also with --quiet. */
     say(line: string): void {

@@ -215,15 +215,16 @@ const longPauses = `
   syncBuiltinESMExports()`
 
 /** Imports a new file until the first batch has been added. Resolves to its path, and the number of plants added. */
-async function interrupt(t: Test, url: string) {
+async function interrupt(t: Test, url: string, ...options: string[]) {
   const store = await open(t, url)
+  const before = (await store.log.head()).position
   const path = writeInput(t, ndjson)
   const env = { ...preload(longPauses), DATABASE_URL: url }
-  const { child, ended } = spawnCli(t, ['import', path, '--quiet'], env)
-  await until(async () => (await store.log.head()).position > 0)
+  const { child, ended } = spawnCli(t, ['import', path, '--quiet', ...options], env)
+  await until(async () => (await store.log.head()).position > before)
   child.kill('SIGINT')
   t.equal((await ended).stderr, 'plant-store: interrupted; run the same command again to continue\n')
-  const { position } = await store.log.head()
+  const position = (await store.log.head()).position - before
   t.ok(position > 0 && position < names.length, `${position} plants`)
   return { path, position }
 }
@@ -235,11 +236,27 @@ test('prints how to continue when it is interrupted, and the same command contin
   t.strictSame(named(await readPlants(url)), names)
 })
 
+test('only the same command continues an interrupted import with --again', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const run = (path: string, ...options: string[]) =>
+    runCommand(['import', path, ...options], { DATABASE_URL: url })
+  await run(writeInput(t, ndjson))
+  const { path } = await interrupt(t, url, '--again')
+  t.match(await run(path), { code: 0, stderr: /nothing is new/ })
+  t.match(await run(path, '--again'), { code: 0 })
+  t.strictSame(named(await readPlants(url)), [...names, ...names])
+})
+
 test('a file that another path completes is known at both paths', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url)
+  const store = await open(t, url)
+  const [[key = '', value = ''] = []] = await store.notes('import/')
+  // As another import does just before it continues from another path.
+  await store.log.append([], { note: { key: key.replace(/0$/, '1'), before: '', value } })
   const other = writeInput(t, ndjson)
   t.match(await runCommand(['import', other], { DATABASE_URL: url }), { code: 0 })
+  t.match((await store.notes('import/')).get(key), '"isWhole":true', 'the other one is refused')
   t.strictSame(named(await readPlants(url)), names)
   for (const changed of [other, path]) {
     writeFileSync(changed, ndjson.replace('"name":"', '"name":"other '))
@@ -281,7 +298,8 @@ test('adds what was checked, and reports an id that is taken meanwhile', async (
   await store.log.append([{ item: '{"name":"other","tag":""}', id: 5 }])
   writeFileSync(path, a)
   writeFileSync(GO, '')
-  t.match(await ended, { code: 1, stdout: `${separate(names.length)} added, 0 replayed, 1 conflicting` })
+  const stdout = `${separate(names.length)} added, 0 replayed, 1 conflicting`
+  t.match(await ended, { code: 1, stdout, stderr: /other clients added some of the ids/ })
   t.equal((await store.log.head()).position, names.length + 1)
 })
 

@@ -8,7 +8,10 @@ import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
 export type Checked = Awaited<ReturnType<typeof checkInput>>
-type Listener = { onFault(record: InputRecord, fault: string): void; onRecords(records: number): void }
+type Listener = {
+  onFault(record: InputRecord, fault: string): void
+  onRecords(records: number): Promise<void>
+}
 
 /** The plants up to the one with the number `last`, which are added together; `bytes` and `hash` as in a note. */
 type Batch = { last: number; bytes: number; hash: string }
@@ -48,7 +51,7 @@ export async function checkInput(source: Source, store: Store | undefined, liste
       matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
     }
     if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
-    listener.onRecords(checked.records)
+    await listener.onRecords(checked.records)
   }
   return { ...checked, notes, matches, batches, kept }
 }

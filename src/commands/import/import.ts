@@ -87,7 +87,8 @@ async function run(path: string, flags: Flags): Promise<void> {
 }
 
 /** Where SQLite makes temporary files. */
-const temporaryDirectory = process.env.TMPDIR ?? (process.platform === 'win32' ? tmpdir() : '/var/tmp')
+const { SQLITE_TMPDIR, TMPDIR } = process.env
+const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
 
 /** Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
 async function importInput(job: Job): Promise<void> {
@@ -102,6 +103,8 @@ async function importInput(job: Job): Promise<void> {
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
   progress.end()
   if (faults > 0) process.exitCode = 1
+  if (conflict > conflicts)
+    progress.say(`${name}: other clients added some of the ids; the same command names them`)
   if (flags.rejects !== undefined && faults > 0)
     await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
@@ -119,7 +122,10 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (flags.json) reasons.push({ line, reason })
     if (++faults <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
   }
-  const onRecords = (records: number) => progress.show(records, undefined, 'record')
+  const onRecords = (records: number) => {
+    progress.show(records, undefined, 'record')
+    return progress.written()
+  }
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
   const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
     if (error instanceof StoreMissing) return check()

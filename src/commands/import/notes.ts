@@ -21,9 +21,11 @@ export type Match = StoredNote & { plants: number }
 
 const prefix = 'import/'
 
+/** Reads the notes, those of one name in the order in which they were made. */
 export async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   const values = [...((await store?.notes(prefix)) ?? [])]
-  return values.map(([key, value]) => ({ ...JSON.parse(value), key, value }))
+  const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
+  return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
 }
 
 /** Names the note of a new import by the hash up to the first record: two imports of one input get the same name. */
@@ -33,19 +35,20 @@ export function nameNote(notes: StoredNote[], firstHash: string): string {
 }
 
 /**
- * Finds the import that an input continues: an interrupted one with --again, or else the longest. `matches` is sorted
- * by end. Throws CommandError if the input was changed since it was imported.
+ * Finds the import that an input continues: with --again an interrupted one that began so, otherwise the longest, and of
+ * equal ones the first, which is not a copy. `matches` is sorted by end, then as `notes`. Throws CommandError if the
+ * input was changed since it was imported.
  */
 export function findEarlier(
   { notes, matches }: { notes: StoredNote[]; matches: Match[] },
   path: string | undefined,
   again: boolean,
 ): Match | undefined {
-  const interrupted = matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
-  if (interrupted || again) return interrupted
+  if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
+  const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
   const named = notes.filter((note) => path !== undefined && note.path === path)
   const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
-  if (last === undefined || matches.some(({ key }) => key === last.key)) return matches.at(-1)
+  if (last === undefined || matches.some(({ key }) => key === last.key)) return longest
   throw new CommandError(
     `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
   )
