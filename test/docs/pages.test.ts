@@ -60,7 +60,7 @@ const places = [
   `(?:[lL]ogger|\\blog)\\.(?:debug|info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,
   `\\blisten\\(app, [^>]*=> (?:${text})`,
-  `const (?:unsynced|cutLog) =\\s+(?:${text})`,
+  `const (?:unsynced|unwritten|cutLog) =\\s+(?:${text})`,
   `function describeUnsafe\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
 ]
 const found = sources.flatMap((code) =>

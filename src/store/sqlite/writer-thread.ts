@@ -93,17 +93,17 @@ function rollBack(db: OpenDatabase['db']): boolean {
 function close(): void {
   const { db, files, descriptor } = database
   if (!db.isOpen) return
-  let isCut = false
+  let isPartial = false
   try {
     if (files.findFault() !== undefined && files.sharesLocks() && !files.isLogOfOther(descriptor)) {
       db.exec(`PRAGMA busy_timeout = ${readersMs}`)
-      isCut = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 1
+      isPartial = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 1
     }
   } catch {
     // The loss itself is logged already.
   }
   db.close()
-  if (isCut) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
+  if (isPartial) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
 }
 
 /** Makes the two steps of a transaction, which runs a request atomically and at most once. */
