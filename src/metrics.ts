@@ -87,7 +87,8 @@ export async function openMetrics(engine: string) {
     count({ method, routeOptions }: Asked, { problem }: Refused, { status, durationMs }: Answered): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
-      if (problem) countProblem(problem)
+      // With 499 it was not sent.
+      if (problem && status !== 499) countProblem(problem)
     },
   }
 }

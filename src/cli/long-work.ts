@@ -1,5 +1,4 @@
 // Long work: it shows its progress on stderr, and a signal ends it.
-import { once } from 'node:events'
 import { constants } from 'node:os'
 import { printable } from '../log-text.ts'
 import { count, separate } from './console.ts'
@@ -65,7 +64,8 @@ export function startProgress(quiet?: boolean, stream: Terminal = process.stderr
     },
     /** Resolves once a pipe has accepted what was written. */
     async written(): Promise<void> {
-      if (stream.writableNeedDrain) await once(stream, 'drain').catch(() => {})
+      // After an error there is no `drain`.
+      if (stream.writableNeedDrain) await new Promise<unknown>((resolve) => stream.write('', resolve))
     },
     /** Writes a line that stays, also with --quiet. */
     say(line: string): void {

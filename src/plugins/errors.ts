@@ -48,6 +48,8 @@ const otherCoding = new ProblemError(problems.faults(1), {
   headers: { connection: 'close' },
 })
 
+/** Time in which a client can read that its bytes were refused. */
+const lingerMs = 5000
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
@@ -82,10 +84,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
-    const { shouldKeepAlive } = reply.raw
     // Fastify closes the connection after a body that it cannot parse. A client that still sends would lose the answer, and
     // others those to their next requests.
-    if (shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
+    if (reply.raw.shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')
     return reply
       .code(body.status)
@@ -183,6 +184,8 @@ function answerClientError(
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
+  // The client may go on sending.
+  setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
 function describe({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {

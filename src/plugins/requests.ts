@@ -76,8 +76,8 @@ export const requests = fp(async (app) => {
     if (!isDraining) return done()
     const connection = connections.get(raw.socket)
     if (!connection || [0, connection.requests].includes(reply.number)) reply.header('connection', 'close')
-    // Fastify has set it, if the app is closing.
-    else reply.raw.removeHeader('connection')
+    // Fastify has set it, if the app is closing or a body could not be parsed.
+    else reply.removeHeader('connection')
     if (connection?.requests === reply.number) connection.isEnding = true
     done()
   })
@@ -88,8 +88,11 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     app.drain()
-    // Also connections whose last answer had begun before.
-    const closing = setInterval(() => app.server.closeIdleConnections(), idleCheckMs).unref()
+    // Also connections whose last answer had begun before. Node counts one as idle although its answer is not sent yet.
+    const closing = setInterval(() => {
+      const sockets = [...connections.keys()]
+      if (sockets.every(({ writableLength }) => writableLength === 0)) app.server.closeIdleConnections()
+    }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))
     // Browsers open connections in advance. Node closes idle connections only if they have been used.
     for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()

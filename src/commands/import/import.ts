@@ -103,8 +103,7 @@ async function importInput(job: Job): Promise<void> {
   const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
   progress.end()
   if (faults > 0) process.exitCode = 1
-  if (conflict > conflicts)
-    progress.say(`${name}: other clients added some of the ids; the same command names them`)
+  if (conflict > conflicts) progress.say(`${name}: other clients added some of the ids; --dry-run names them`)
   if (flags.rejects !== undefined && faults > 0)
     await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }

@@ -46,7 +46,9 @@ export function findEarlier(
 ): Match | undefined {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
   const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
-  const named = notes.filter((note) => path !== undefined && note.path === path)
+  const named = notes.filter(
+    (note) => path !== undefined && note.path === path && (note.isWhole || !note.isAgain),
+  )
   const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
   if (last === undefined || matches.some(({ key }) => key === last.key)) return longest
   throw new CommandError(

@@ -9,7 +9,7 @@ import { isFull } from './errors.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog, rollBackJournal } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -27,7 +27,6 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
   const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
-    rollBackJournal(path)
     // Looked at first, because another process may be making both files.
     const logBytes = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })?.size
     const before = statSync(path, { throwIfNoEntry: false })
@@ -62,6 +61,8 @@ function makeFile(path: string): void {
 
 /** Sets pragmas. Throws StoreRefused if the file system lacks shared memory, which only the pragma's result shows. */
 function configure(db: DatabaseSync): void {
+  // A kill must not leave a journal, which only a writer could roll back. The first page, with its mode, is written at once.
+  if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
   const mode = pragma(db, 'journal_mode = wal')
   if (mode !== 'wal')
     throw new StoreRefused(

@@ -82,9 +82,10 @@ export function noteFiles(path: string, known?: FileId[]) {
   function isLogOfOther(descriptor: number): boolean {
     noteLoss(descriptor)
     const [database, log] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
-    if (!log?.size) return false
-    if (!isSameFile(log, ids[1])) return true
     const isReplaced = database !== undefined && !isSameFile(database, ids[0])
+    // A reader makes an empty one.
+    if (!log || (log.size === 0 && !isReplaced)) return false
+    if (!isSameFile(log, ids[1])) return true
     return isReplaced && log.mtimeMs > Number(lostMs)
   }
 

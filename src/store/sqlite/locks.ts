@@ -21,8 +21,13 @@ export function untilFree(attempt: () => void, waitMs = lockMs): void {
       if (!isBusy(error)) throw error
       if (performance.now() > endMs) throw new Error('the database is locked by another program')
     }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
+    pause()
   }
+}
+
+/** Blocks the thread for a moment. */
+export function pause(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
 }
 
 /** Milliseconds of a clock that all threads share; `performance.now()` starts at 0 in each. */

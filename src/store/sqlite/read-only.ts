@@ -15,7 +15,6 @@ const headerBytes = 100
  */
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   refuseStrayLog(path)
-  rollBackJournal(path)
   const { size, uid } = statSync(path)
   // SQLite treats a file shorter than its header as empty.
   if (size < headerBytes) throw notOurs(path, size === 0)
@@ -53,17 +52,6 @@ export function refuseStrayLog(path: string): void {
   throw new StoreRefused(
     `${path}-wal would be ignored, because ${path} is a link: if the database was moved without its log, put it back, and move it again after a service on it has stopped; otherwise move the log away`,
   )
-}
-
-/**
- * Rolls back the journal that a process has left if it was killed while it made a file, or switched one to WAL. A
- * connection that is read-only cannot.
- */
-export function rollBackJournal(path: string): void {
-  if (!existsSync(path) || !existsSync(`${resolveLinks(path)}-journal`)) return
-  const db = new DatabaseSync(path, { timeout: lockMs })
-  db.prepare('SELECT 1 FROM sqlite_schema').get()
-  db.close()
 }
 
 export function refusal(path: string, error: Error): StoreRefused {

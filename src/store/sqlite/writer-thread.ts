@@ -10,7 +10,7 @@ import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from 
 import { isBroken, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
 import { cutLog, makeLogCheck } from './files.ts'
-import { marginMs, sharedMs, untilFree } from './locks.ts'
+import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
@@ -23,13 +23,16 @@ export type Done = Outcome[] | number
 /** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
+/** Numbers of pages; -1 if another checkpoint is running. */
+type Written = { log: number; checkpointed: number }
+
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
 /** Time that the end waits for readers, which prevent that the whole log is written back. */
 const readersMs = 1000
 const unwritten =
-  'the write-ahead log of a lost database was not written back, and plants may be lost: restore a backup'
+  'the write-ahead log of a lost database was not written back: put the database back beside it, or restore a backup'
 const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
@@ -93,17 +96,21 @@ function rollBack(db: OpenDatabase['db']): boolean {
 function close(): void {
   const { db, files, descriptor } = database
   if (!db.isOpen) return
-  let isPartial = false
+  /** Returns how many pages readers or another checkpoint prevent from being written. */
+  const writeBack = (): number => {
+    if (files.findFault() === undefined || !files.sharesLocks() || files.isLogOfOther(descriptor)) return 0
+    const { log, checkpointed } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as Written
+    return log < 0 ? 1 : log - checkpointed
+  }
+  const endMs = performance.now() + readersMs
+  let left = 0
   try {
-    if (files.findFault() !== undefined && files.sharesLocks() && !files.isLogOfOther(descriptor)) {
-      db.exec(`PRAGMA busy_timeout = ${readersMs}`)
-      isPartial = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 1
-    }
+    for (left = writeBack(); left > 0 && performance.now() < endMs; left = writeBack()) pause()
   } catch {
     // The loss itself is logged already.
   }
   db.close()
-  if (isPartial) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
+  if (left > 0) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
 }
 
 /** Makes the two steps of a transaction, which runs a request atomically and at most once. */
