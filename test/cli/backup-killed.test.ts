@@ -41,10 +41,9 @@ async function endAt(
   const { child, ended } = spawnCli(t, args(path), { DATABASE_URL: url(path) })
   let over = false
   void ended.then(() => (over = true))
-  const findPartial = () => readdirSync(directory).find((file) => file.endsWith('.partial'))
   const size = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0
   for (;;) {
-    const partial = findPartial()
+    const partial = readdirSync(directory).find((file) => file.endsWith('.partial'))
     if (over || existsSync(path) || (partial && size(partial) >= part * bytes)) break
     await delay(lookMs)
   }

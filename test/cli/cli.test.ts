@@ -44,7 +44,6 @@ test('creates no token if ACCESS_TOKENS is set', async (t) => {
 test('openapi prints the document as YAML or JSON', async (t) => {
   const directory = createDirectory(t)
   const run = (args: string[], env = {}) => runCommand(['openapi', ...args], env, directory)
-  t.match((await run([])).stdout, /^openapi: 3\.1\.0\n/)
   const json = await run(['--json'], { BASE_PATH: '/v1' })
   t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
   writeFileSync(join(directory, '.env'), 'BASE_PATH=/of-file\nPORT=none\nOIDC_ISSUER=https://id.example\n')

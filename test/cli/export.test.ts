@@ -24,16 +24,12 @@ async function add(store: Store, plants: NewPlant[]): Promise<void> {
   await store.log.append(plants.map(({ id, name, tag }) => ({ item: JSON.stringify({ name, tag }), id })))
 }
 
-/** Exports into a new file of this name; resolves to its path. */
-async function exportTo(t: Test, url: string, name: string, ...more: string[]): Promise<string> {
+/** Exports into a new file of this name; resolves to its contents. */
+async function readExport(t: Test, url: string, name: string, ...more: string[]): Promise<Buffer> {
   const path = join(createDirectory(t), name)
   const { code, stderr } = await runCommand(['export', path, '--quiet', ...more], { DATABASE_URL: url })
   if (code !== 0) throw new Error(stderr)
-  return path
-}
-
-async function readExport(t: Test, url: string, name: string, ...more: string[]): Promise<Buffer> {
-  return readFileSync(await exportTo(t, url, name, ...more))
+  return readFileSync(path)
 }
 
 for (const { name, createDatabase } of engines) {
@@ -60,7 +56,6 @@ for (const { name, createDatabase } of engines) {
     t.equal(gunzipSync(marked).toString(), `\ufeff${csv}`, 'spreadsheets read it as UTF-8')
     const bare = odd.map(({ name, tag }) => ({ name, tag }))
     t.strictSame(JSON.parse((await readExport(t, url, 'bare.json', ...after, '--no-id')).toString()), bare)
-    t.match((await readExport(t, url, 'bare.csv', ...after, '--no-id')).toString(), /^name,tag\n"a ""b"/)
   })
 
   test(`${name}: exports a snapshot of the log while plants are added`, async (t) => {
@@ -162,7 +157,6 @@ test('exports to stdout or a file, and reports the end of the log', async (t) =>
     [['--format', 'xml'], 2, /ndjson, json, csv/],
     [['--bom'], 2, /--bom is for CSV/],
     [[join(dirname(path), 'plants.xml')], 2, /unknown ending \.xml of FILE: use \.ndjson, \.jsonl/],
-    [[join(dirname(path), 'plants.csv.bz2')], 2, /unknown ending \.bz2/],
   ]
   for (const [args, code, stderr] of bad) t.match(await run(...args), { code, stdout: '', stderr }, `${args}`)
   t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'creates nothing')

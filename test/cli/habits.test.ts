@@ -26,12 +26,7 @@ before(async () => {
 })
 
 test('a command ends quietly with 0 when its reader closes the pipe', async (t) => {
-  const lines = [
-    'token list | head -1 >head',
-    'export --quiet | head -1 >head',
-    'export --quiet --format csv | head -c 1 >head',
-    'openapi | head -0',
-  ]
+  const lines = ['token list | head -1 >head', 'export --quiet | head -1 >head', 'openapi | head -0']
   for (const line of lines) {
     const { stdout, stderr } = await shell(t, `plant-store ${line}`, fullStore)
     t.strictSame({ stdout, stderr }, { stdout: '0\n', stderr: '' }, line)
