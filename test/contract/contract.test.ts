@@ -51,8 +51,6 @@ test('the document has the base path', async (t) => {
   t.ok(served.components.schemas.ProblemType.enum.includes('/store/v1/problems/unread'))
   t.match(served.info.description, '[guide](/store/v1/docs/guide)')
   t.match(served.components.headers.Link.example, /^<\/store\/v1\/plants\?/)
-  const refused = (await request(`${url}/store/v1/plants?limit=x`)).json() as Node
-  t.equal(refused.type, '/store/v1/problems/invalid-request')
   t.same(Object.keys(served.paths), ['/plants'])
   for (const path of ['/store/v1', '/store/v1/', '/store/v1/docs'])
     t.equal((await request(`${url}${path}`)).status, 200, path)

@@ -7,7 +7,6 @@ import tap, { type Test } from 'tap'
 import type { PlantLog } from '../../src/store/engine.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
-import type { Store } from '../support/stores.ts'
 import '../support/short-limits.ts'
 
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
@@ -118,12 +117,6 @@ test('the deadline of the store is earlier than that of the request', async (t) 
   t.ok(Number(leftMs[2]) <= (storeLimitMs * 2) / 3)
 })
 
-/** A store whose log never answers one of its methods. */
-async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
-  const store = await openStore(await sqlite.createDatabase(t))
-  return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }
-}
-
 test('a request gets 503 in time when the store never answers', async (t) => {
   const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
     ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /not known/],
@@ -132,9 +125,10 @@ test('a request gets 503 in time when the store never answers', async (t) => {
   ]
   await Promise.all(
     cases.map(async ([verb, ask, detail]) => {
-      const store = await openHanging(t, verb)
-      if (verb === 'read') await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
-      const { url } = await startApp(t, '', { store })
+      const store = await openStore(await sqlite.createDatabase(t))
+      await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
+      const log = { ...store.log, [verb]: () => new Promise(() => {}) }
+      const { url } = await startApp(t, '', { store: { ...store, log } })
       assertInTime(t, await time(ask(url)), detail)
     }),
   )

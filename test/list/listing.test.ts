@@ -116,7 +116,6 @@ for (const engine of engines) {
         ['"other"', 200],
         ['W/"other", "another"', 200],
         [`,, ${etag}\t,`, 304],
-        [`"other",${etag},"other"`, 304],
         [etag.slice(1, -1), 200],
         ['"*"', 200],
         ['', 200],
@@ -162,15 +161,12 @@ for (const engine of engines) {
       const madeUp = [
         cursorOf({ last: position + 1, mark }),
         cursorOf({ last: -5, mark }),
-        `5-${'A'.repeat(11)}`,
         cursor.slice(0, -1),
         cursor.slice(0, cursor.indexOf('-') + 1),
         cursor.slice(0, cursor.indexOf('-')),
         `0${cursor}`,
         `${cursor}A`,
-        '',
         '-',
-        '0',
       ]
       for (const after of madeUp) {
         const problem = assertProblem(t, await request(`${url}/plants?after=${after}`), 400)

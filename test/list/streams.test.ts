@@ -27,9 +27,9 @@ async function openFilled(t: Test, engine: Engine) {
 }
 
 /** Requests the whole list and reads only its first bytes. */
-async function startReading(port: number) {
+async function startReading(port: number, bytes: Buffer | string = compose()) {
   const socket = connect(port, '127.0.0.1')
-  socket.write(compose())
+  socket.write(bytes)
   await once(socket, 'readable')
   return socket
 }
@@ -53,7 +53,6 @@ for (const engine of engines) {
       const whole = await request(`${url}/plants`)
       t.ok(whole.text === expected, 'byte-identical')
       t.equal(whole.headers.get('content-type'), 'application/json; charset=utf-8')
-      t.equal(whole.headers.get('link'), null)
       const part = await request(`${url}/plants?limit=5001`)
       t.equal(part.text.length, JSON.stringify((whole.json() as unknown[]).slice(0, 5001)).length)
       const next = /<(.*)>/.exec(part.headers.get('link') ?? '')?.[1]
@@ -99,9 +98,7 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     const head = compose({ headers: { Connection: 'close' } })
       .toString()
       .replace('1.1', version)
-    const socket = connect(port, '127.0.0.1')
-    socket.write(head)
-    await once(socket, 'readable')
+    const socket = await startReading(port, head)
     ;[broken, faults] = [true, 0]
     let received = ''
     socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
@@ -120,9 +117,7 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
 test('resets the connection if other bytes follow the request for a list that is being sent', async (t) => {
   const { store } = await openFilled(t, sqlite)
   const { port } = await startApp(t, '', { store })
-  const socket = connect(port, '127.0.0.1')
-  socket.write(Buffer.concat([compose(), compose()]))
-  await once(socket, 'readable')
+  const socket = await startReading(port, Buffer.concat([compose(), compose()]))
   socket.write('JUNK\r\n\r\n')
   let received = ''
   socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
