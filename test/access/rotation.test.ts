@@ -30,7 +30,7 @@ type Rotated = NonNullable<Awaited<ReturnType<Tokens['rotate']>>>
 for (const engine of engines) {
   test(`${engine.name}: no two valid tokens have the same name`, async (t) => {
     const { store, clock, tokens, create } = await open(t, engine)
-    const ends = await create({ name: 'a', expiresAt: startMs + 10 })
+    await create({ name: 'a', expiresAt: startMs + 10 })
     t.equal(await tokens.create({ name: 'a' }), undefined)
     clock.ms += 10
     const next = await create({ name: 'a' })
@@ -40,7 +40,6 @@ for (const engine of engines) {
     await create({ name: 'A' })
     t.equal((await store.tokens.all()).length, 4)
     t.equal(await tokens.countValid(), 2)
-    t.not(idOf(ends), idOf(next))
   })
 
   test(`${engine.name}: of concurrent tokens with the same name, one is created`, async (t) => {

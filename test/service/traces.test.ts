@@ -169,12 +169,10 @@ test('reports a collector that only speaks gRPC as the reason', async (t) => {
 })
 
 test('reports an unreachable collector in words', async (t) => {
-  for (const host of ['127.0.0.1', 'localhost']) {
-    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://${host}:1`
-    const { app, find } = await startTraced(t, { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: '20' })
-    await app.inject('/plants')
-    t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
-      reason: /^connect ECONNREFUSED (127\.0\.0\.1|::1):1$/,
-    })
-  }
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_BSP_SCHEDULE_DELAY: '20' }
+  const { app, find } = await startTraced(t, env)
+  await app.inject('/plants')
+  t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
+    reason: /^connect ECONNREFUSED 127\.0\.0\.1:1$/,
+  })
 })

@@ -104,7 +104,6 @@ testPostgres('overrides settings of a role that would break the service', async 
     idle_session_timeout: '1s',
     lock_timeout: '1s',
     statement_timeout: '1s',
-    synchronous_commit: 'off',
     transaction_timeout: '1s',
   }
   for (const [name, value] of Object.entries(settings))
@@ -181,14 +180,6 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
     t.match(faultOf(url), fault, url)
     t.notMatch(faultOf(url), /s3cret/, 'without a password')
   }
-})
-
-testPostgres('answers nothing-added if the server refuses to write a batch', async (t, url) => {
-  const { log } = await open(t, url)
-  const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
-  await t.rejects(impossible, unavailable('nothing-added'))
-  t.equal((await log.head()).position, 0)
-  t.strictSame(await log.append(onePlant), ['added'])
 })
 
 testPostgres('repeats a batch on another session if its own has become read-only', async (t, url) => {
