@@ -1,7 +1,7 @@
 // The add operation: what is stored, what an id means, and the response.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type Test, test } from 'tap'
+import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { fixture as realPlants } from '../cli/imports.ts'
 import { engines, sqlite } from '../support/engines.ts'
@@ -11,21 +11,16 @@ import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange } from '../support/wire.ts'
 
-async function start(t: Test, databaseUrl: string) {
-  const { url, store } = await startApp(t, databaseUrl)
-  const add = (body: unknown, headers: Record<string, string> = {}) =>
-    request(`${url}/plants`, { body, headers })
-  /** Returns a function that lists the plants that were added after this call. */
-  const begin = async () => {
-    const { position } = await store.log.head()
-    return async () => ((await request(`${url}/plants`)).json() as Plant[]).slice(position)
-  }
-  return { url, add, begin }
-}
-
 for (const engine of engines) {
   test(`${engine.name}: adding`, async (t) => {
-    const { add, begin } = await start(t, await engine.createDatabase(t))
+    const { url, store } = await startApp(t, await engine.createDatabase(t))
+    const add = (body: unknown, headers: Record<string, string> = {}) =>
+      request(`${url}/plants`, { body, headers })
+    /** Returns a function that lists the plants that were added after this call. */
+    const begin = async () => {
+      const { position } = await store.log.head()
+      return async () => ((await request(`${url}/plants`)).json() as Plant[]).slice(position)
+    }
 
     t.test('responds with name and tag, never with the id', async (t) => {
       const list = await begin()

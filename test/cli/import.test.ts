@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
-import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, sqlite, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { inherited, preload, spawnProgram } from '../support/processes.ts'
 import { fixture, pipeImport, quickest, readPlants, shareStore, writeInput, written } from './imports.ts'
@@ -425,16 +425,16 @@ test('keeps characters whole that are split between two reads', async (t) => {
   }
 })
 
-test('names the database, and creates tables next to others only with --create', async (t) => {
+test('names the database', async (t) => {
   const database = join(createDirectory(t), 'plants.db')
   const path = writeInput(t, good)
   const made = await runCommand(['import', path], { DATABASE_URL: `file:${database}` })
   t.equal(made.stdout, `1 added, 0 replayed, 0 conflicting, 0 rejected; into ${database}\n`)
-  for (const { name, createDatabase } of engines) {
-    if (name !== 'PostgreSQL') continue
-    const DATABASE_URL = await createDatabase(t)
-    await (await connect(t, DATABASE_URL)).query('CREATE TABLE users (name text)')
-    t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stderr: /users.*--create/ })
-    t.match(await runCommand(['import', path, '--create'], { DATABASE_URL }), { code: 0, stdout: /^1 added/ })
-  }
+})
+
+testPostgres('creates tables next to others only with --create', async (t, DATABASE_URL) => {
+  const path = writeInput(t, good)
+  await (await connect(t, DATABASE_URL)).query('CREATE TABLE users (name text)')
+  t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stderr: /users.*--create/ })
+  t.match(await runCommand(['import', path, '--create'], { DATABASE_URL }), { code: 0, stdout: /^1 added/ })
 })

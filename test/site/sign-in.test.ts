@@ -1,5 +1,5 @@
 // Signing in on the page /docs in a real browser, at a real issuer: oidc-provider.
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
 // @ts-expect-error: the package has no types.
 import { Provider } from 'oidc-provider'
 import type { Browser, Page } from 'playwright-core'
@@ -14,9 +14,9 @@ const scope = 'plants:read plants:write'
 
 /**
  * Starts an issuer with one public client. The client is native, so that its redirect URI is valid with any port
- * (RFC 8252, section 7.3), because the port of the service is not known yet. `mayAnswer`: delays an answer.
+ * (RFC 8252, section 7.3), because the port of the service is not known yet.
  */
-async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Promise<unknown> | undefined) {
+async function startProvider(t: Test) {
   const server = createServer()
   const url = `http://127.0.0.1:${await listen(t, server)}`
   const provider = new Provider(url, {
@@ -42,7 +42,7 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
   const answer = provider.callback()
   server.on('request', async (incoming, response) => {
     asked.push(new URL(String(incoming.url), url))
-    await mayAnswer?.(incoming)
+    if (incoming.headers.origin) await mayAnswerPages
     answer(incoming, response)
   })
   return { url, asked }
@@ -50,13 +50,12 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
 
 /** Delays the answers of the issuer to pages, which are the only ones to send an Origin. */
 let mayAnswerPages: Promise<void> | undefined
-const holdPages = ({ headers }: IncomingMessage) => (headers.origin ? mayAnswerPages : undefined)
 
 let browser: Browser
 let provider: Awaited<ReturnType<typeof startProvider>>
 let url: string
 before(async () => {
-  ;[browser, provider] = await Promise.all([launchBrowser(tap), startProvider(tap, holdPages)])
+  ;[browser, provider] = await Promise.all([launchBrowser(tap), startProvider(tap)])
   const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
   url = `http://localhost:${(await startApp(tap, undefined, { env })).port}`
 })
