@@ -214,11 +214,10 @@ const longPauses = `
   timers.setTimeout = async () => { while (!existsSync(String(process.env.GO))) await setTimeout(5) }
   syncBuiltinESMExports()`
 
-/** Imports a new file until the first batch has been added. Resolves to its path, and the number of plants added. */
-async function interrupt(t: Test, url: string, ...options: string[]) {
+/** Imports a file until the first batch has been added. Resolves to its path, and the number of plants added. */
+async function interrupt(t: Test, url: string, path = writeInput(t, ndjson), ...options: string[]) {
   const store = await open(t, url)
   const before = (await store.log.head()).position
-  const path = writeInput(t, ndjson)
   const env = { ...preload(longPauses), DATABASE_URL: url }
   const { child, ended } = spawnCli(t, ['import', path, '--quiet', ...options], env)
   await until(async () => (await store.log.head()).position > before)
@@ -240,9 +239,13 @@ test('only the same command continues an interrupted import with --again', async
   const url = await sqlite.createDatabase(t)
   const run = (path: string, ...options: string[]) =>
     runCommand(['import', path, ...options], { DATABASE_URL: url })
-  await run(writeInput(t, ndjson))
-  const { path } = await interrupt(t, url, '--again')
+  const path = writeInput(t, ndjson)
+  await run(path)
+  await interrupt(t, url, path, '--again')
   t.match(await run(path), { code: 0, stderr: /nothing is new/ })
+  writeFileSync(path, ndjson.slice(0, ndjson.lastIndexOf('{')) + x)
+  t.match(await run(path), { code: 1, stderr: /no longer starts/ })
+  writeFileSync(path, ndjson)
   t.match(await run(path, '--again'), { code: 0 })
   t.strictSame(named(await readPlants(url)), [...names, ...names])
 })

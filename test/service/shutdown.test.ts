@@ -97,13 +97,22 @@ test('an unused connection does not delay a shutdown', async (t) => {
 
 test('answers all requests that arrive together after the signal', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
-  const two = Buffer.concat([compose({ body: '{"name":"a","tag":""}' }), compose()])
-  const socket = await open(t, service, two.subarray(0, 30))
+  const bodies = ['{"name":"a","tag":""}', '{', '{"name":"b","tag":""}']
+  const bytes = Buffer.concat([...bodies.map((body) => compose({ body })), compose()])
+  const socket = await open(t, service, bytes.subarray(0, 30))
   service.child.kill('SIGTERM')
   await until(() => service.output().stderr.includes('stopping'))
-  socket.write(two.subarray(30))
+  socket.write(bytes.subarray(30))
   const answers = readAnswers(String(Buffer.concat(await socket.toArray())))
-  t.match(answers, [{ status: 200 }, { status: 200, headers: new Map([['connection', 'close']]) }])
+  t.same(
+    answers.map(({ status, headers }) => [status, headers.get('connection')]),
+    [
+      [200, null],
+      [400, null],
+      [200, null],
+      [200, 'close'],
+    ],
+  )
   t.match(await service.ended, { code: 0 })
 })
 
