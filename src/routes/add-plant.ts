@@ -29,15 +29,11 @@ const schema = {
 
 const config = { scope: 'plants:write' } as const
 
-/**
- * Sends 100 Continue where Node expects that (RFC 9110, section 10.1.1). Refuses a body that is too large here, because Fastify would
- * close the connection on a client that still sends, and has not read why.
- */
+/** Sends 100 Continue where Node expects that (RFC 9110, section 10.1.1), unless the body is too large. */
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
-  if (Number(raw.headers['content-length']) > maxBodyBytes)
-    return done(new ProblemError(problems.bodyTooLarge))
-  if (/(^|\W)100-continue($|\W)/i.test(raw.headers.expect ?? '') && raw.httpVersionMinor > 0)
-    reply.raw.writeContinue()
+  const { expect = '', 'content-length': length = 0 } = raw.headers
+  const isAsked = /(^|\W)100-continue($|\W)/i.test(expect) && raw.httpVersionMinor > 0
+  if (isAsked && Number(length) <= maxBodyBytes) reply.raw.writeContinue()
   done(null, payload)
 }
 
