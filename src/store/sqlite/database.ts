@@ -63,7 +63,8 @@ function makeFile(path: string): void {
 function configure(db: DatabaseSync): void {
   // A kill must not leave a journal, which only a writer could roll back. The first page, with its mode, is written at once.
   if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
-  const mode = pragma(db, 'journal_mode = wal')
+  db.exec('PRAGMA journal_mode = wal')
+  const mode = pragma(db, 'journal_mode')
   if (mode !== 'wal')
     throw new StoreRefused(
       `SQLite could not switch journal_mode from ${mode} to wal; the file system may not support shared memory`,

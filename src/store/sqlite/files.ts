@@ -1,6 +1,6 @@
 // Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
-import { existsSync, fstatSync, statSync } from 'node:fs'
+import { fstatSync, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
@@ -59,12 +59,6 @@ export function noteFiles(path: string, known?: FileId[]) {
     if (fault !== undefined) throw new StoreRefused(fault)
   }
 
-  /** True if no other process can be using the database with another `-shm`, and so with other locks. May throw. */
-  function sharesLocks(): boolean {
-    const [, log, index] = findNames()
-    return findFaultIn(index, 2) === undefined || !(existsSync(log) || existsSync(index))
-  }
-
   /** Notes when ours, of the `descriptor`, was lost: whatever is done to it later changes its times again. */
   function noteLoss(descriptor: number): void {
     try {
@@ -76,20 +70,28 @@ export function noteFiles(path: string, known?: FileId[]) {
   }
 
   /**
-   * True if another process may be using the log: it is another file, or was written after another database was put at
-   * the path. May throw.
+   * True if the files were lost, and nobody else can be using the log: with another `-shm`, and so with other locks, or
+   * for another database that was put at the path. False if the files cannot be examined.
    */
-  function isLogOfOther(descriptor: number): boolean {
-    noteLoss(descriptor)
-    const [database, log] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
-    const isReplaced = database !== undefined && !isSameFile(database, ids[0])
-    // A reader makes an empty one.
-    if (!log || (log.size === 0 && !isReplaced)) return false
-    if (!isSameFile(log, ids[1])) return true
-    return isReplaced && log.mtimeMs > Number(lostMs)
+  function isLogOurs(descriptor: number): boolean {
+    try {
+      if (findFault() === undefined) return false
+      noteLoss(descriptor)
+      const [database, log, index] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
+      if ((log || index) && !isSameFile(index, ids[2])) return false
+      const isReplaced = database !== undefined && !isSameFile(database, ids[0])
+      // A reader makes an empty log.
+      if (!log || (log.size === 0 && !isReplaced)) return true
+      return isSameFile(log, ids[1]) && !(isReplaced && log.mtimeMs > Number(lostMs))
+    } catch {
+      return false
+    }
   }
 
-  return { path, ids, findFault, check, sharesLocks, noteLoss, isLogOfOther }
+  /** True if the log is at the path. */
+  const hasLog = () => isSameFile(statSync(findNames()[1], { throwIfNoEntry: false }), ids[1])
+
+  return { path, ids, findFault, check, noteLoss, hasLog, isLogOurs }
 }
 
 /** The cause of the error for a `-wal` that was cut. */

@@ -23,8 +23,8 @@ export type Done = Outcome[] | number
 /** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
-/** Numbers of pages; -1 if another checkpoint is running. */
-type Written = { log: number; checkpointed: number }
+/** The result of a checkpoint. Numbers of pages are -1 if another one is running. */
+type Emptied = { busy: number; log: number; checkpointed: number }
 
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
@@ -32,7 +32,7 @@ const checkpointPages = 4000
 /** Time that the end waits for readers, which prevent that the whole log is written back. */
 const readersMs = 1000
 const unwritten =
-  'the write-ahead log of a lost database was not written back: put the database back beside it, or restore a backup'
+  'the write-ahead log of a lost database was not emptied: put the database back beside it, or move it away before you restore a backup'
 const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
@@ -43,7 +43,8 @@ let transactions = makeTransactions(database)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
-  close()
+  const failure = close()
+  if (failure) throw failure
   process.exit()
 })
 tell(database.files.ids)
@@ -91,26 +92,30 @@ function rollBack(db: OpenDatabase['db']): boolean {
 /**
  * Closes the database. If its file or its write-ahead log was moved, SQLite would leave plants in the log, which the next
  * process would not find, or would mistake for the log of another file; so the log is emptied first. It is left alone if
- * other processes may be using it with other locks, or for another file.
+ * other processes may be using it with other locks, or for another file. Returns why it could not be emptied.
  */
-function close(): void {
+function close(): Error | undefined {
   const { db, files, descriptor } = database
-  if (!db.isOpen) return
-  /** Returns how many pages readers or another checkpoint prevent from being written. */
-  const writeBack = (): number => {
-    if (files.findFault() === undefined || !files.sharesLocks() || files.isLogOfOther(descriptor)) return 0
-    const { log, checkpointed } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as Written
-    return log < 0 ? 1 : log - checkpointed
-  }
-  const endMs = performance.now() + readersMs
-  let left = 0
+  if (!db.isOpen) return undefined
+  let failure: Error | undefined
   try {
-    for (left = writeBack(); left > 0 && performance.now() < endMs; left = writeBack()) pause()
-  } catch {
-    // The loss itself is logged already.
+    const empty = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
+    const endMs = performance.now() + readersMs
+    while (files.isLogOurs(descriptor)) {
+      const { busy, log, checkpointed } = empty.get() as Emptied
+      const isLeft = busy === 1 && (log < 0 || log !== checkpointed || files.hasLog())
+      failure = isLeft
+        ? new Error(`another program is reading ${files.path}`, { cause: unwritten })
+        : undefined
+      if (!isLeft || performance.now() > endMs) break
+      pause()
+    }
+  } catch (error) {
+    const { message } = error as Error
+    failure = new Error(message, { cause: isSyncFailure(error) ? unsynced : unwritten })
   }
   db.close()
-  if (left > 0) throw new Error(`another program is reading ${files.path}`, { cause: unwritten })
+  return files.findFault() === undefined ? undefined : failure
 }
 
 /** Makes the two steps of a transaction, which runs a request atomically and at most once. */
