@@ -185,7 +185,8 @@ function answerClientError(
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
   // The client may go on sending.
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
+  socket.once('close', () => clearTimeout(timer))
 }
 
 function describe({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {

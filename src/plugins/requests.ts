@@ -88,14 +88,14 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     app.drain()
-    // Also connections whose last answer had begun before. Node counts one as idle although its answer is not sent yet.
     const closing = setInterval(() => {
       const sockets = [...connections.keys()]
+      // Browsers open connections in advance. Node closes idle connections only if they have been used.
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      // Also connections whose last answer had begun before. Node counts one as idle although its answer is not sent yet.
       if (sockets.every(({ writableLength }) => writableLength === 0)) app.server.closeIdleConnections()
     }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))
-    // Browsers open connections in advance. Node closes idle connections only if they have been used.
-    for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
     // Node would end connections normally, and a client could mistake a part of an answer for the whole.
     const reset = () => {
       for (const socket of connections.keys()) socket.resetAndDestroy()

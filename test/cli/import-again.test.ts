@@ -250,6 +250,13 @@ test('only the same command continues an interrupted import with --again', async
   t.strictSame(named(await readPlants(url)), [...names, ...names])
 })
 
+test('a file is refused if it has changed since an interrupted import with --again', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { path } = await interrupt(t, url, undefined, '--again')
+  writeFileSync(path, x + ndjson)
+  t.match(await runCommand(['import', path], { DATABASE_URL: url }), { code: 1, stderr: /no longer starts/ })
+})
+
 test('a file that another path completes is known at both paths', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url)

@@ -46,11 +46,12 @@ export function findEarlier(
 ): Match | undefined {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
   const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
-  const named = notes.filter(
-    (note) => path !== undefined && note.path === path && (note.isWhole || !note.isAgain),
-  )
-  const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
-  if (last === undefined || matches.some(({ key }) => key === last.key)) return longest
+  const named = notes
+    .filter((note) => path !== undefined && note.path === path)
+    .toSorted((one, other) => one.date.localeCompare(other.date))
+  const latest = [named.at(-1), named.findLast(({ isWhole, isAgain }) => isWhole || !isAgain)]
+  const last = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
+  if (last === undefined) return longest
   throw new CommandError(
     `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
   )

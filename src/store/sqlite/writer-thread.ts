@@ -159,7 +159,7 @@ function makeTransactions({ db, files }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      // Written back at once, so that our file is changed after the log, see `isLogOfOther`.
+      // Written back at once, so that our file is changed after the log, see `isLogOurs`.
       if (files.findFault() !== undefined) checkpoint(db, 'PASSIVE')
       files.check()
       // On a full disk the plants are durable in the log.
