@@ -124,7 +124,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   PORT: ['x', '-1', '65536', '80.5', '0x50', '1e3'],
   ADMIN_PORT: ['x', '65536'],
   DATABASE_URL: [
-    ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:a\nfile:b'],
+    ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:file:a', 'file:a\nfile:b'],
     ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded here: use file:${path}`],
     ['postgres://a/b?sslrootcert=~/ca', 'DATABASE_URL has a ~ in sslrootcert, which is not expanded here'],
   ],
