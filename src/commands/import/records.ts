@@ -84,7 +84,7 @@ const findLine: Find = (text, from, isLast) => {
 
 const unclosedFault = 'a quoted cell begins here and does not end'
 const insideFault =
-  'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none (if blanks are around it, --trim)'
+  'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if blanks precede it, or use --quote none'
 
 /**
  * Finds rows of CSV. A quoted cell may span lines, but not between tabs or |. Between tabs, quotation marks are text
