@@ -22,8 +22,8 @@ import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource
 import type { Verify } from './tokens/verifier.ts'
 
 /**
- * `log`: the log of an open store. `write`, `mask`, `count`: see the access log. `countProblem`: for answers to what is no
- * request.
+ * `log`: the log of an open store. `write`, `mask`, `count`: see the access log. `countProblem`: for answers to malformed
+ * requests, which no hook sees.
  */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
@@ -62,7 +62,8 @@ export async function buildApp(options: AppOptions) {
   // A client that has closed its sending side still gets complete answers.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // Their `onRequest` hooks run in this order: log, trace, id and drain, CORS, Host and path, token and scope, rate.
+  // The `onRequest` hooks of the plugins run in this order: log, trace, id and drain, CORS, Host and path, token and
+  // scope, rate.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)

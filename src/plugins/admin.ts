@@ -14,11 +14,11 @@ import { answerWithProblems, errors } from './errors.ts'
 const readyMs = 600
 const gaugeMs = 500
 
-export type AdminOptions = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
+type Options = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 
 /** Starts the server. Rejects with SettingError if it cannot listen. */
 export async function openAdmin(
-  { adminHost: host, adminPort: port = 0, databaseUrl }: AdminOptions,
+  { adminHost: host, adminPort: port = 0, databaseUrl }: Options,
   { logger, droppedLines }: Pick<Log, 'logger' | 'droppedLines'>,
 ) {
   const engine = engineOf(databaseUrl)

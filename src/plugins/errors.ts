@@ -144,7 +144,7 @@ function findFaults(request: FastifyRequest): Fault[] {
 
 /**
  * Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`: called
- * for each answer to what is no request, so that no hook sees it.
+ * for each answer to a malformed request, which no hook sees.
  */
 export function answerWithProblems(basePath: string, count = (_code: ProblemCode) => {}) {
   return {
@@ -161,7 +161,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
   }
 }
 
-/** Answers bytes that are no HTTP request, or that come too late: Fastify never sees those. */
+/** Answers a malformed request, or one that arrives too slowly. Fastify never sees those. */
 function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
