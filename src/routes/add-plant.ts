@@ -20,6 +20,7 @@ const revocationMs = 3000
 
 const schema = {
   operationId: 'createPlant',
+  tags: ['plants'],
   summary: 'Add a plant',
   description: 'Responds once the plant is on stable storage. With an `id`, the request is safe to retry.',
   querystring: NoQuery,

@@ -8,6 +8,7 @@ import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
 
 const schema = {
   operationId: 'listPlants',
+  tags: ['plants'],
   summary: 'List plants',
   description:
     'Plants in the order in which they were added. The list includes every plant whose addition was acknowledged before ' +

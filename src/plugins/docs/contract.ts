@@ -41,11 +41,8 @@ export function describeContract(options: ContractOptions): FastifyDynamicSwagge
       security: Object.keys(securitySchemes).map((name) => ({ [name]: [] })),
     } as Partial<OpenApi.Document>,
     refResolver: { buildLocalReference: ({ $id }) => String($id) },
-    // Routes without an operation are pages.
-    transform: ({ schema, url }) => ({
-      schema: schema?.operationId ? { tags: ['plants'], ...schema } : { hide: true },
-      url,
-    }),
+    // Routes without a tag are pages.
+    hideUntagged: true,
     transformObject: (made) => complete(made as Made, basePath),
   }
 }
