@@ -103,9 +103,7 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
     logger,
     mode: 'serve',
     create: true,
-    made: () => {
-      isNew = true
-    },
+    made: () => (isNew = true),
     lost: () => losses++,
   })
   return { store, isNew }

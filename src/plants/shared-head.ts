@@ -42,9 +42,7 @@ export function shareHead(log: PlantLog) {
     next = undefined
     const head = log.head([...positions])
     if (!(head instanceof Promise)) return head
-    const end = () => {
-      current = undefined
-    }
+    const end = () => (current = undefined)
     current = head.then(end, end)
     return inTime(head)
   }

@@ -100,9 +100,7 @@ function within<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefi
     // The store logs its failures itself.
     pending ??= read()
       .catch(() => undefined)
-      .finally(() => {
-        pending = undefined
-      })
+      .finally(() => (pending = undefined))
     return Promise.race([pending, delay(ms, undefined, { ref: false })])
   }
 }

@@ -82,9 +82,7 @@ export const requests = fp(async (app) => {
     done()
   })
 
-  app.decorate('drain', () => {
-    isDraining = true
-  })
+  app.decorate('drain', () => (isDraining = true))
 
   app.addHook('preClose', async () => {
     app.drain()

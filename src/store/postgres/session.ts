@@ -60,9 +60,7 @@ export class Session {
     // 64-bit integers become numbers: ours are within ±(2^53−1).
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
     // An error between queries is reported by the next query.
-    this.#client.on('error', (error) => {
-      this.#firstError ??= error
-    })
+    this.#client.on('error', (error) => (this.#firstError ??= error))
     // The session asks for warnings only. Their severity is in the server's language, and not needed. Those of its source
     // file varsup.c say that transaction ids run out.
     this.#client.on('notice', ({ message, file }) => {
