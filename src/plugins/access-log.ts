@@ -51,7 +51,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     const startMs = performance.now()
     // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
-    const streamed = countStreamed(reply)
+    let streamedBytes = 0
+    reply.raw.on('pipe', (body) => body.on('data', ({ length }) => (streamedBytes += length)))
     // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
@@ -61,7 +62,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       count?.(request, reply, { status, durationMs })
       if (!write) return
       const isHead = request.raw.method === 'HEAD'
-      const bytes = isHead ? 0 : Number(reply.getHeader('content-length') ?? streamed.bytes)
+      const bytes = isHead ? 0 : Number(reply.getHeader('content-length') ?? streamedBytes)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })
@@ -102,17 +103,6 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     length = 0
   }
 })
-
-/** Counts the bytes of a body that is streamed. */
-function countStreamed({ raw }: FastifyReply): { bytes: number } {
-  const streamed = { bytes: 0 }
-  raw.on('pipe', (body) => {
-    body.on('data', ({ length }) => {
-      streamed.bytes += length
-    })
-  })
-  return streamed
-}
 
 /** Removes the values from the query of a URL, which the router also begins at a `#`. */
 function withoutValues(url: string): string {
