@@ -5,13 +5,7 @@ import { createWriteStream, existsSync, linkSync, lstatSync, renameSync, rmSync,
 import { basename, dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import {
-  giveToOwner,
-  isSameFile,
-  resolveLinks,
-  syncDirectoryOf,
-  syncFile,
-} from '../store/sqlite/file-system.ts'
+import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from '../file-system.ts'
 import { CommandError } from './console.ts'
 
 /** `source`: the database that is read, which is never replaced. */

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { CommandError, count, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
-import { makeDirectory } from '../store/sqlite/file-system.ts'
+import { makeDirectory } from '../file-system.ts'
 import { advice, copyVerified, findFile, writeStore } from './backup.ts'
 
 const help = `

@@ -1,9 +1,9 @@
 // Creates and announces the first token of a new store; otherwise says how to create one.
 import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { giveToOwner, syncDirectoryOf } from '../file-system.ts'
 import { SettingError } from '../setting-values.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { giveToOwner, syncDirectoryOf } from '../store/sqlite/file-system.ts'
 import { command } from '../version.ts'
 import type { Tokens } from './tokens.ts'
 

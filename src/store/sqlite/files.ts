@@ -2,8 +2,8 @@
 // everything acknowledged from then on would be lost with the process.
 import { fstatSync, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
+import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
-import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
 import { pragma } from './read-only.ts'
 
 /** Sizes of the header of the `-wal`, and of the header of each page in it (sqlite.org/fileformat2.html#walformat). */

@@ -2,9 +2,9 @@
 // cannot use.
 import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { isSameFile, resolveLinks, syncLog } from '../../file-system.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refusalOfEarlier } from '../sql/schema.ts'
-import { isSameFile, resolveLinks, syncLog } from './file-system.ts'
 import { lockMs } from './locks.ts'
 
 const headerBytes = 100

@@ -2,13 +2,13 @@
 // was no error and the path still names the written files. After an I/O error the file is opened again.
 import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { FileId } from '../../file-system.ts'
 import type { NoteChange, Outcome } from '../engine.ts'
 import type { FailedOutcome } from '../errors.ts'
 import { checksumOf } from '../sql/checksum.ts'
 import { type Value, writeNote } from '../sql/sql.ts'
 import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
 import { isBroken, isFull, isSyncFailure } from './errors.ts'
-import type { FileId } from './file-system.ts'
 import { cutLog, makeLogCheck } from './files.ts'
 import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
 

@@ -10,7 +10,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { StoreRefused } from '../errors.ts'
+import { StoreRefused } from './store/errors.ts'
 
 /** Device and inode of a file, whatever its paths. */
 export type FileId = { dev: number; ino: number }
