@@ -8,16 +8,12 @@ export type Coding = Compression | 'identity'
 
 /** By preference among equal weights: zstd takes the least time for its size. */
 const preferred: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
-/** The codings that `*` matches, the most widely supported first. */
-const unnamed: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
+/** Preference among the codings that `*` matches: the most widely supported first. */
+const unnamed = preferred.toReversed()
 
 /** Matches an element of Accept-Encoding with its weight, up to the comma. */
 const elements =
   /(?:^|,)[\t ]*(zstd|br|gzip|x-gzip|identity|\*)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?(?=,|$)/gi
-
-/** Clients send few different headers. Longer ones are not cached. */
-const known = new LRUCache<string, Coding[]>({ max: 200 })
-const maxKnownLength = 100
 
 /**
  * Returns the codings that an Accept-Encoding allows, best first: by weight; at equal weights named ones before those
@@ -25,13 +21,14 @@ const maxKnownLength = 100
  * as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
-  if (accepted === undefined) return ['identity']
-  let codings = known.get(accepted)
-  if (codings) return codings
-  codings = rank(readWeights(accepted))
-  if (accepted.length <= maxKnownLength) known.set(accepted, codings)
-  return codings
+  return accepted === undefined ? ['identity'] : ranked.memo(accepted)
 }
+
+/** Clients send few different headers, of at most 16 KiB each. */
+const ranked = new LRUCache<string, Coding[]>({
+  max: 200,
+  memoMethod: (accepted) => rank(readWeights(accepted)),
+})
 
 function readWeights(accepted: string): Map<string, number> {
   const weights = new Map<string, number>()
