@@ -30,7 +30,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
   const readHead = shareHead(log)
   const pages = new Pages(log, meter)
   /** Most requests ask for the same list as the previous request. Caching it saves 5 % of a request. */
-  let latest: { head: Head; url: string; listed: Listed } | undefined
+  let latest: { head: Head; url: string; range: Range; headers: Headers } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer> {
     const { url, query, isHead, ifNoneMatch, acceptEncoding } = request
@@ -42,9 +42,14 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
     const head = await readHead(Number.isSafeInteger(end) ? [after, end] : [after])
     if (head.markOf(after) !== mark) throw badCursor()
-    if (latest?.head !== head || latest.url !== url)
-      latest = { head, url, listed: describe(rangeOf(after, Math.min(end, head.position), head)) }
-    const { range, headers } = latest.listed
+    if (latest?.head !== head || latest.url !== url) {
+      const range = rangeOf(after, Math.min(end, head.position), head)
+      const { etag } = range
+      const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
+      if (range.last < head.position && limit > 0) headers.link = linkTo(range, { path, query })
+      latest = { head, url, range, headers }
+    }
+    const { range, headers } = latest
 
     if (ifNoneMatch !== undefined && isNamed(range.etag, ifNoneMatch)) return { status: 304, headers }
 
@@ -52,17 +57,8 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
     const { coding, bytes } = await pages.get(range, negotiate(acceptEncoding))
     return { status: 200, headers, coding, body: bytes }
-
-    function describe(range: Range): Listed {
-      const { etag } = range
-      const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
-      if (range.last < head.position && limit > 0) headers.link = linkTo(range, { path, query })
-      return { range, headers }
-    }
   }
 }
-
-type Listed = { range: Range; headers: Headers }
 
 const beginning = { last: 0, mark: '' }
 
