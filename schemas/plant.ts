@@ -7,10 +7,7 @@ import { component, ref } from './component.ts'
 // Half of these engines cannot represent lone surrogates, so a keyword of the service's own validator refuses them.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
-/**
- * Spaces and no-break spaces, then the first other character. The classes are disjoint, so that backtracking never
- * helps.
- */
+/** Spaces and no-break spaces, then the first other character: disjoint classes, so that nothing backtracks. */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
 /** The keyword of texts without lone surrogates. The contract leaves it out. */

@@ -21,10 +21,7 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/**
- * `log`: the log of an open store. `write`, `mask`, `count`: see the access log. `countProblem`: for answers to malformed
- * requests, which no hook sees.
- */
+/** `write`, `mask`, `count`: see the access log. `countProblem`: for answers to malformed requests, which no hook sees. */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings

@@ -195,10 +195,7 @@ function shareTraceVariables({ env, file }: Sources): void {
   for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
 }
 
-/**
- * Finds likely mistakes: tokens that can be guessed, the audience that Keycloak puts into all tokens, and secrets in
- * flags.
- */
+/** Finds likely mistakes: guessable tokens, the audience that Keycloak puts into all tokens, secrets in flags. */
 function findMistakes({ accessTokens, oidcAudience }: Settings, { databaseUrl = '' }: Flags): string[] {
   const short = 'is shorter than 16 characters and could be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>

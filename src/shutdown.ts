@@ -4,10 +4,7 @@
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 type Finish = (cause: Cause, hurry: AbortSignal) => Promise<void>
 
-/**
- * The process group, the launcher and npm may each forward a signal, so another one within this time counts as the
- * same.
- */
+/** A signal within this time of another is the same one, forwarded by the process group, the launcher or npm. */
 const echoMs = 500
 
 /**

@@ -134,9 +134,7 @@ function addUnread(unread: Unread[], position: number, reason: string): void {
   else unread.push({ first: position, last: position, reason })
 }
 
-/**
- * Resolves to the reason why a part is unreadable; rejects for another error, or if the whole database is unavailable.
- */
+/** Resolves to why a part is unreadable; rejects for another error, or if the whole database is unavailable. */
 async function explainUnread(store: Store, error: unknown): Promise<string> {
   if (!(error instanceof StoreUnavailable)) throw error
   await store.status()

@@ -13,9 +13,7 @@ const shortestAttemptMs = 500
 /** The longest wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
 const maxGatherMs = 3
 const timerMs = 1
-/**
- * The store itself times out at the deadline, with a better error. If it does not, the batch waits this much longer.
- */
+/** Time after the deadline for the store to report its own time-out, which says more. */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 

@@ -32,10 +32,7 @@ export function shareHead(log: PlantLog) {
     return { count: 0, positions, head: current ? inTime(read(positions)) : read(positions) }
   }
 
-  /**
-   * A read that began before a request arrived may be stale for it, so the next one begins when the current one has
-   * ended.
-   */
+  /** Begins after the current read: that one may have begun before the request arrived, and so be stale for it. */
   async function read(positions: Set<number>): Promise<Head> {
     // Requests that were read in this turn of the event loop share the read.
     await (current ?? new Promise(setImmediate))

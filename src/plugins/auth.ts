@@ -19,10 +19,7 @@ declare module 'fastify' {
   }
 }
 
-/**
- * For `WWW-Authenticate`, `resource`: URL of the protected resource metadata (RFC 9728); `scopePrefix`: beginning of the
- * issuer's scopes.
- */
+/** For challenges. `resource`: URL of the resource metadata (RFC 9728); `scopePrefix`: of the issuer's scopes. */
 export type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
 /** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */

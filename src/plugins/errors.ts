@@ -100,9 +100,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     throw describeMiss(request)
   })
 
-  /**
-   * Logs each internal error with its stack. Failures and refusals of the store are logged at most every few seconds.
-   */
+  /** Logs each internal error with its stack; failures and refusals of the store at most every few seconds. */
   function logFailure(error: Error, requestId: string): void {
     // An unavailable issuer is logged where its keys are loaded.
     if (error instanceof ProblemError) return

@@ -1,9 +1,6 @@
 // The errors of a store, on every engine.
 
-/**
- * `unknown`: something may have been added. `overloaded`: nothing was done, because too many requests are waiting
- * already.
- */
+/** `unknown`: something may have been added. `overloaded`: too many requests are waiting, so nothing was done. */
 export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store cannot do that now. Message and cause are for the operator, never for a client. */

@@ -10,9 +10,7 @@ const defaults = { scopes: [...scopes], expiresAt: null, lastUsedAt: null, revok
 
 export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | null }
 
-/**
- * The first token of every store has this id, so that only one of several replicas that start at once can create it.
- */
+/** The id of every store's first token: of several replicas that start at once, only one can create it. */
 const firstTokenId = '00000000'
 
 export class Tokens {

@@ -28,10 +28,7 @@ export type Grant = { readonly id: string; readonly scopes: ReadonlySet<string>;
 /** Returns the grant of a token, or undefined if it is not valid: at once if the verdict is cached. */
 export type Verify = (token: string) => Grant | undefined | Promise<Grant | undefined>
 
-/**
- * `verifyIssued`: verifies tokens of another format. `now`: wall clock, for expiry; `monotonicNow`: clock for the age of
- * verdicts.
- */
+/** `verifyIssued`: verifies JWTs. `now`: wall clock, for expiry; `monotonicNow`: clock for the age of verdicts. */
 export type VerifierOptions = {
   accessTokens: readonly string[]
   logger: Logger
