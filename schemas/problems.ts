@@ -1,5 +1,4 @@
-// The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
-// the problem pages are made from it.
+// The catalogue of problems. The answers, the contract, its examples and the problem pages are made from it.
 import { joinWords, listShown } from './plant.ts'
 
 /** The largest body of a request. */

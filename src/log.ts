@@ -54,10 +54,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     mask,
     /** Number of lines dropped so far. */
     droppedLines: file.dropped,
-    /**
-     * Waits until all lines are written. If their reader is too slow, kills the process with `signal`, because an exit
-     * would wait for the reader for ever.
-     */
+    /** Waits until all lines are written; if their reader is stuck, ends the process by `signal`: an exit would wait. */
     async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
       const written = file.flush().then(() => true)
       if (await Promise.race([written, delay(logEndMs, false, { ref: false })])) return

@@ -1,5 +1,4 @@
-// Metrics for Prometheus. Parts of the service publish metrics through a `Meter`. prom-client, which implements it, is
-// loaded only with the admin server.
+// Metrics for Prometheus. Parts of the service publish them through a `Meter`; only the admin server loads prom-client.
 import type { Counter, Gauge } from 'prom-client'
 import { type ProblemCode, problemCodes } from '../schemas/problems.ts'
 import { build } from './version.ts'

@@ -1,5 +1,4 @@
-// The service as a process: settings, log, admin server, store, app, listening, the first token, and the end. This file
-// and app.ts put the service together.
+// Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join its parts.
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +27,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
-  /** What ends when the service does, last one first. */
+  /** The parts to close at the end, in the order in which they were opened; the last one is closed first. */
   const parts: { drain?(): void; close(): PromiseLike<unknown> }[] = []
   const close = async () => {
     for (const part of parts.toReversed()) await part.close()

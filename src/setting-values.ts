@@ -98,10 +98,7 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
   return refuseTilde(given)
 })
 
-/**
- * true, false, or addresses as @fastify/proxy-addr accepts them. A number of proxies is not accepted, because a client
- * can forge entries of X-Forwarded-For.
- */
+/** true, false, or addresses for @fastify/proxy-addr; not a number: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
   try {

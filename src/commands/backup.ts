@@ -105,10 +105,7 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   throw new CommandError(`the copy was not kept, because the source is damaged: ${faults[0]}`)
 }
 
-/**
- * The source is read within a transaction, so the backup does not start again when another connection writes
- * (sqlite.org/c3ref/backup_finish.html).
- */
+/** Reads within a transaction: otherwise each write would restart the backup (sqlite.org/c3ref/backup_finish.html). */
 async function copyDatabase(from: string, to: string, { progress }: CopyOptions): Promise<void> {
   const source = openReadOnly(from)
   try {

@@ -94,8 +94,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
   if (format === 'json') yield '['
   if (format === 'csv') yield `${bom ? '\ufeff' : ''}${columns}\n`
   for (let position = after; position < head; ) {
-    // Reading from SQLite and writing to a file never yield to the event loop, so yield here, for signals to be
-    // handled.
+    // Neither reading from SQLite nor writing to a file yields to the event loop, which handles signals.
     await turn()
     const last = Math.min(position + pagePlants, head)
     const plants = await store.plants(position, last, pagePlants)

@@ -98,10 +98,7 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
 
 type LogEntry = StoredPlant | { position: number; reason: string }
 
-/**
- * Reads page by page; if a page is unreadable, plant by plant. Without a head, it stops at the first page without a
- * readable plant.
- */
+/** Reads pages, an unreadable one plant by plant. Without a head, it stops at the first page with no readable plant. */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   for (let after = 0; after < end; ) {

@@ -1,5 +1,4 @@
-// Group commit: plants that arrive while a batch is being committed form the next batch, so that they share one wait for
-// stable storage.
+// Group commit: plants that arrive during a commit form the next batch, and share one wait for stable storage.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
 import type { Entry, Outcome, PlantLog } from '../store/engine.ts'

@@ -15,10 +15,7 @@ const maxUrlLength = 1024
 /** The most targets that are cached; clearing them all costs less than tracking their use. */
 const maxTargets = 1000
 
-/**
- * `write`: accepts whole lines, and copies them; if absent, there is no access log. `mask`: masks tokens in client input.
- * `count`: for metrics.
- */
+/** `write`: accepts whole lines, and copies them; absent: no access log. `mask`: masks tokens. `count`: for metrics. */
 export type AccessLogOptions = {
   write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string

@@ -1,5 +1,4 @@
-// The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
-// open, which may take a while.
+// The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It starts before the store.
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { listen } from '../listen.ts'

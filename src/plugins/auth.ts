@@ -38,8 +38,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
     }
   }
 
-  // Made once, so that refusing many requests is cheap. Without credentials there is no error code (RFC 6750, section
-  // 3.1).
+  // Made once, so that a refusal is cheap. Without credentials there is no error code (RFC 6750, section 3.1).
   const noToken = new ProblemError(problems.noToken, challengeWith(''))
   const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
 

@@ -1,5 +1,4 @@
-// Answers every failure with a problem (RFC 9457): thrown errors, unknown paths and methods, and bytes that are not
-// HTTP.
+// Answers every failure with a problem (RFC 9457): errors, unknown paths and methods, bytes that are not HTTP.
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

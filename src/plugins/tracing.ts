@@ -1,5 +1,4 @@
-// Traces: a span for each request, sent by OTLP over HTTP. The SDK, which is loaded here only, reads the standard OTEL_
-// variables itself.
+// Traces: a span per request, sent by OTLP over HTTP. The SDK, loaded only here, reads the standard OTEL_ variables.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'

@@ -1,5 +1,4 @@
-// The interface of an engine. An engine is a folder that implements this file, and a row in `engines.ts`; all engines
-// share the code above it.
+// The interface of an engine: a folder that implements this file, and a row in `engines.ts`. All code above is shared.
 import type { Logger } from 'pino'
 
 export type Engine = {
@@ -80,10 +79,7 @@ export interface PlantLog {
    * certain, `unknown` otherwise.
    */
   append(entries: Entry[], options?: { deadlineMs?: number; note?: NoteChange }): Promise<Outcome[]>
-  /**
-   * Reads the head and, in the same look, the marks of `positions`. The head includes every batch that any replica
-   * acknowledged before the call.
-   */
+  /** Reads the head and the marks of `positions` at once, with every batch that any replica acknowledged before. */
   head(positions?: readonly number[]): Head | Promise<Head>
   /**
    * Reads the JSON array of the items at positions `after` + 1 to `last`, in UTF-8, into a new buffer, which the caller

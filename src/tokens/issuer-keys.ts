@@ -1,5 +1,4 @@
-// Caches the keys of an issuer: loads them again when they are old, and keeps using them for a while if the issuer is
-// unavailable.
+// Caches the keys of an issuer: reloads them when they are old; uses old ones while the issuer is unavailable.
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'

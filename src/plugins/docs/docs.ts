@@ -63,8 +63,7 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
       plugins: [(system: object) => plantStorePlugin(system)],
     },
     ...(signIn && { initOAuth: signIn }),
-    // Without a client id the page cannot use the issuer, and its content security policy forbids fetching the issuer's
-    // metadata.
+    // Without a client id the page cannot use the issuer, and its policy (CSP) forbids fetching the issuer's metadata.
     transformSpecification: (contract) => {
       if (!signIn) delete contract.components?.securitySchemes?.oidc
       return contract

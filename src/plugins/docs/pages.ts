@@ -1,5 +1,4 @@
-// The pages to read: home, the guide, and a page for each type of problem. `base` is the base path, which ends
-// with a slash.
+// The pages to read: home, the guide, and one per problem type. `base` is the base path, which ends with a slash.
 import { readFileSync } from 'node:fs'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'

@@ -1,5 +1,4 @@
-// A connection to the server that is followed, opened on demand and again after a failure: to the same server, or to
-// the one that was promoted.
+// A connection to the server that is followed, opened on demand and again after a failure or a promotion.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'

@@ -53,10 +53,7 @@ export class Servers {
     return origin === this.#followed?.origin
   }
 
-  /**
-   * Makes a session. While there is no server, only one attempt at a time looks for one, and all that wait share its
-   * failure.
-   */
+  /** Makes a session. While there is no server, one attempt at a time looks for one, and all share its failure. */
   async connect(role: Role): Promise<Session> {
     while (this.#scout) await this.#scout
     if (this.#pauseMs === 0) return this.#connect(role)

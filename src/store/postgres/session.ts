@@ -151,10 +151,7 @@ type Row = { read_only: string; is_backed: boolean; timeline: string | null; sys
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
-/**
- * Ends abandoned barriers, because no time-out of the server ends a wait for standbys. Ending the wait of a batch would
- * show its plants.
- */
+/** Ends abandoned barriers: no time-out ends a wait for standbys. Ending the wait of a batch would show its plants. */
 export const endBarriers = `
   SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
@@ -177,10 +174,7 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
-/**
- * Ends the connection if pg cannot parse what the server sent. pg parses in a listener, from which an error would end the
- * process.
- */
+/** Ends the connection if pg cannot parse a message: pg parses in a listener, whose error would end the process. */
 function guardParser({ connection }: pg.Client): void {
   const guard = () => {
     const { stream } = connection

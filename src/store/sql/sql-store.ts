@@ -55,10 +55,7 @@ const sharedChecks: Checks = {
     FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY max(position) LIMIT 10`,
 }
 
-/**
- * Adopts an id. It also runs if the id is the same: on PostgreSQL its row lock then waits for the last COMMIT of a copy
- * that was killed.
- */
+/** Also updates an equal id: on PostgreSQL the row lock waits for the last COMMIT of a copy that was killed. */
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`

@@ -1,5 +1,4 @@
-// Tokens in SQL. Each change is one statement, and engines serialize these: of two tokens with the same name, the second
-// fails.
+// Tokens in SQL. Each change is one statement, and engines serialize these: of two equal names, the second fails.
 import type { Token, TokenTable } from '../engine.ts'
 import type { Sql, Value } from './sql.ts'
 

@@ -1,5 +1,4 @@
-// The SQL that both engines understand: queries with parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within
-// ±(2^53−1).
+// The SQL that both engines understand: parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within ±(2^53−1).
 import type { NoteChange, Store } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 

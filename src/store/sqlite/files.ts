@@ -36,10 +36,7 @@ export function noteFiles(path: string, known?: FileId[]) {
     return undefined
   }
 
-  /**
-   * Returns why nothing may be added, as a message for the operator; undefined if all is well. Never throws: a file
-   * that cannot be examined counts as lost.
-   */
+  /** Returns why nothing may be added, if anything. Never throws: a file that cannot be examined counts as lost. */
   function findFault(): string | undefined {
     const todo = 'put the original file back, or restart to use the file that is now at this path'
     try {

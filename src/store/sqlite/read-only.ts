@@ -1,5 +1,4 @@
-// Opens SQLite files for reading, and checks that they are ours. Never creates files that the owner of the database
-// cannot use.
+// Opens SQLite files for reading, and checks that they are ours. Creates no file that their owner cannot use.
 import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { isSameFile, resolveLinks, syncLog } from '../../file-system.ts'
