@@ -58,9 +58,10 @@ function isCanonical(part: string): boolean {
   return Buffer.from(part, 'base64url').toString('base64url') === part
 }
 
-function decode<T>(read: (token: string) => T, token: string): T | undefined {
+/** Returns what `read` makes of a text; undefined if it throws. */
+export function decode<T>(read: (text: string) => T, text: string): T | undefined {
   try {
-    return read(token)
+    return read(text)
   } catch {
     return undefined
   }

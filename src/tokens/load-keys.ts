@@ -5,6 +5,7 @@ import https from 'node:https'
 import { createLocalJWKSet } from 'jose'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
+import { decode } from './jwt.ts'
 
 /** The largest document of an issuer, and the most keys that are read from it. */
 const maxBytes = 256 * 1024
@@ -61,15 +62,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
   }
   // An answer without a length may just end when it is aborted.
   signal.throwIfAborted()
-  const value = parse(Buffer.concat(chunks).toString())
+  const value: unknown = decode(JSON.parse, Buffer.concat(chunks).toString())
   if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)
   return value as Record<string, unknown>
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
