@@ -1,4 +1,4 @@
-// Gives a schema a name, so that routes, types and the OpenAPI document all refer to the same component.
+// Named schemas: routes, types and the OpenAPI document all refer to the same component.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 /** Gives a schema the name under which it appears in `components.schemas`. */

@@ -22,10 +22,9 @@ const queryFaults: Fault[] = [{ code: 'range', detail: 'must be at least 0', par
 
 /** Makes the examples by the id of the operation. `basePath` ends with a slash. */
 export function makeExamples(basePath: string): Record<string, OperationExamples> {
-  const show = (problem: KnownProblem) => ({
-    summary: problem.detail,
-    value: describeProblem(problem, basePath),
-  })
+  const show = (problem: KnownProblem) => {
+    return { summary: problem.detail, value: describeProblem(problem, basePath) }
+  }
   const faulty = (errors: Fault[]) => {
     const { summary, value } = show(problems.faults(errors.length))
     return { summary, value: { ...value, errors } }

@@ -46,10 +46,8 @@ const shown = { name, tag }
 
 /** The names of these fields in words: `name or tag`. */
 export function listShown(word: 'and' | 'or', quote = ''): string {
-  return joinWords(
-    Object.keys(shown).map((field) => quote + field + quote),
-    word,
-  )
+  const fields = Object.keys(shown).map((field) => quote + field + quote)
+  return joinWords(fields, word)
 }
 
 /** Joins words for a sentence: `a, b and c`. There must be at least two. */

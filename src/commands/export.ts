@@ -26,11 +26,10 @@ FILE, or with -, NDJSON goes to stdout, and the summary to stderr. Spreadsheets 
 An export contains the log as it was at the start; a service may run meanwhile. FILE appears once it is complete; a killed
 export may leave a file that ends in .partial: delete it. The summary has the last position of the log, for the next --after.`
 
-/** zstd has no checksum by default. */
-const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
 const compressors = {
   '.gz': () => [createGzip()],
-  '.zst': () => [createZstdCompress(zstdOptions)],
+  // zstd has no checksum by default.
+  '.zst': () => [createZstdCompress({ params: { [constants.ZSTD_c_checksumFlag]: 1 } })],
   '': () => [],
 }
 const pagePlants = 1000

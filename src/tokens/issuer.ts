@@ -1,5 +1,5 @@
 // The issuer whose tokens are accepted, and the metadata by which clients find it (RFC 9728).
-import type { FastifyPluginCallback } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import type { Settings } from '../settings.ts'
 import { scopes } from './tokens.ts'
 
@@ -49,11 +49,10 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
 type Resource = NonNullable<ReturnType<typeof describeResource>>
 
 /** Serves the metadata, without a token and outside the base path. */
-export const serveResource: FastifyPluginCallback<Resource> = (app, { path, url, metadata }, done) => {
+export const serveResource: FastifyPluginAsync<Resource> = async (app, { path, url, metadata }) => {
   // The path is compared as it was sent: it may contain what is special to the router.
   app.get(`${wellKnown}*`, (request, reply) => {
     if (URL.parse(request.url, url)?.pathname !== path) return reply.callNotFound()
     return reply.header('cache-control', 'no-cache').send(metadata)
   })
-  done()
 }

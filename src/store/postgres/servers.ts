@@ -14,10 +14,7 @@ import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
-const words = {
-  failed: 'a connection to the database failed',
-  recovered: 'the database is connected',
-}
+const words = { failed: 'a connection to the database failed', recovered: 'the database is connected' }
 
 /** Time that the other servers have to answer after one did. */
 const settleMs = 500

@@ -37,7 +37,6 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   const files = noteFiles(options.path, ids)
   const requests = openRequests((order) => worker.postMessage(order))
   const outage = makeOutage(logger, words)
-  // Also while nothing is written.
   const checking = setInterval(() => {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
