@@ -4,15 +4,7 @@ import { joinWords, listShown } from './plant.ts'
 /** The largest body of a request. */
 export const maxBodyBytes = 16 * 1024
 
-/** `title` and `status`: of every problem of the type; `meaning` and `advice`: Markdown for its page. */
-export type ProblemType = {
-  readonly status: number
-  readonly title: string
-  readonly meaning: string
-  readonly advice: string
-}
-
-/** Problem types of the service: each has a URI below the base path, with a page. */
+/** The problem types: each has a URI below the base path, with a page, for which `meaning` and `advice` are Markdown. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
@@ -68,7 +60,7 @@ export const problemTypes = {
       'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe. Send fewer requests at a time, and ' +
       'read each response promptly.',
   },
-} as const satisfies Record<string, ProblemType>
+} as const satisfies Record<string, Record<'title' | 'meaning' | 'advice', string> & { status: number }>
 
 export type ProblemTypeName = keyof typeof problemTypes
 
