@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { type TSchema, Type } from '@sinclair/typebox'
 import { ref } from './component.ts'
 import { type HeaderName, headers } from './headers.ts'
-import { listShown, Plant, PlantList } from './plant.ts'
+import { Plant, PlantList } from './plant.ts'
 import { Problem } from './problem.ts'
 import { problems } from './problems.ts'
 
@@ -28,6 +28,7 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 
 /** Headers of every response to a valid token, if requests are rate limited. */
 const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
+
 /** Describes a problem of a request whose headers could not all be read. */
 function early(description: string) {
   return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
@@ -51,10 +52,7 @@ const errors = {
 export const addPlantResponses = {
   200: success('The plant is in the store and on stable storage.', Plant, ofRate),
   ...errors,
-  409: problem(
-    `A plant with this id already exists with a different ${listShown('or')}. Nothing was changed.`,
-    ofRate,
-  ),
+  409: problem(`${problems.idTaken.detail} Nothing was changed.`, ofRate),
   413: problem(problems.bodyTooLarge.detail, ofRate),
   415: problem('The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.', [
     'Accept-Encoding',
