@@ -58,15 +58,12 @@ const page = {
   br: { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } },
   gzip: { level: 6 },
 }
-const compressors = {
-  zstd: promisify(zlib.zstdCompress),
-  br: promisify(zlib.brotliCompress),
-  gzip: promisify(zlib.gzip),
-}
 
 /** Compresses a page, in the thread pool. */
-export function compress(bytes: Buffer, coding: Compression): Promise<Buffer> {
-  return (compressors[coding] as (bytes: Buffer, options: object) => Promise<Buffer>)(bytes, page[coding])
+export const compress: Record<Compression, (bytes: Buffer) => Promise<Buffer>> = {
+  zstd: (bytes) => promisify(zlib.zstdCompress)(bytes, page.zstd),
+  br: (bytes) => promisify(zlib.brotliCompress)(bytes, page.br),
+  gzip: (bytes) => promisify(zlib.gzip)(bytes, page.gzip),
 }
 
 /** Makes a stream that compresses a long list. */

@@ -73,7 +73,7 @@ export class Pages {
     const isPlain = codings.includes('identity')
     const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
-    const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress(page, best))
+    const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
     this.#kept.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
   }
