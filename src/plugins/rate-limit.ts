@@ -1,5 +1,6 @@
 // RATE_LIMIT: limits the requests of each token in a scope whose routes are authenticated by earlier hooks.
 import rateLimitPlugin from '@fastify/rate-limit'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../problem-error.ts'
@@ -12,7 +13,9 @@ const maxTokens = 65_536
  * Counts requests by the id of their token, in windows that begin with a first request. Answers have the fields of
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
-export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
+export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
+
+async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Promise<void> {
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens })
   const take = app.createRateLimit({ max: count, timeWindow: perMs, keyGenerator: ({ grant }) => grant.id })
   const policy = `"default";q=${count};w=${perMs / 1000}`
@@ -25,4 +28,4 @@ export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
     if (isExceeded)
       throw new ProblemError(problems.rate, { headers: { 'retry-after': String(ttlInSeconds) } })
   })
-})
+}
