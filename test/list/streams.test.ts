@@ -47,7 +47,9 @@ async function quiet(url: string, reads: { count: number }): Promise<number> {
 for (const engine of engines) {
   test(`${engine.name}: long lists`, async (t) => {
     const { store, reads } = await openFilled(t, engine)
-    const { url, port } = await startApp(t, '', { store })
+    let lines = ''
+    const write = (more: Uint8Array) => (lines += Buffer.from(more).toString())
+    const { app, url, port } = await startApp(t, '', { store, write })
 
     await t.test('are sent whole, in order and as JSON', async (t) => {
       const whole = await request(`${url}/plants`)
@@ -73,6 +75,11 @@ for (const engine of engines) {
       )
       for (const socket of sockets) socket.destroy()
       t.ok((await quiet(url, reads)) - stalled <= 4 * 2, 'reading stops once they have disconnected')
+    })
+
+    await t.test('have their size in the access log', async (t) => {
+      await app.close()
+      t.match(lines, `"status":200,"bytes":${Buffer.byteLength(expected)},`)
     })
   })
 }
