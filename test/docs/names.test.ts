@@ -9,9 +9,7 @@ import { settingRows } from '../../src/settings.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (file: string) => readFileSync(root + file, 'utf8')
 const pages = globSync(['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/**/*.md'], { cwd: root })
-const source = globSync(['src/**/*.ts', 'test/**/*.ts', 'deploy/**/*.yml'], { cwd: root })
-  .map(read)
-  .join('\n')
+const source = globSync('src/**/*.ts', { cwd: root }).map(read).join('\n')
 const { scripts } = JSON.parse(read('package.json'))
 const settings = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 
