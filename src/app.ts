@@ -59,8 +59,7 @@ export async function buildApp(options: AppOptions) {
   // A client that has closed its sending side still gets complete answers.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // The `onRequest` hooks of the plugins run in this order: log, trace, id and drain, CORS, Host and path, token and
-  // scope, rate.
+  // The `onRequest` hooks run in this order: log, trace, id and drain, CORS, Host and path, token, rate, scope.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)

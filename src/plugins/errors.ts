@@ -94,7 +94,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
       .send(body)
   })
 
-  // For routes that find nothing.
+  // For `reply.callNotFound()`: a request without a route was refused above.
   app.setNotFoundHandler((request) => {
     throw describeMiss(request)
   })

@@ -22,6 +22,7 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
 
   app.addHook('onRequest', async (request, reply) => {
     const taken = await take(request)
+    // Means that the key is on an allow list, of which there is none.
     if (taken.isAllowed) return
     const { remaining, ttlInSeconds, isExceeded } = taken
     reply.headers({ 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` })
