@@ -17,6 +17,7 @@ test('counts the requests of each token separately, and returns how many are lef
     [() => add('a'), 200, 0],
     [() => request(`${url}/plants`, head), 429, 0],
     [() => list('b'), 200, 1],
+    [() => list('a'), 429, 0],
   ] as const) {
     const answer = await asked()
     t.equal(answer.status, status)
