@@ -155,6 +155,13 @@ test('100 Continue is sent once the token is verified', async (t) => {
   t.match(await answer(), 'HTTP/1.1 200 OK')
 })
 
+test('100 Continue is not sent for a body that is too large', async (t) => {
+  const { port } = await start(t)
+  const { send, answer } = open(t, port)
+  send(compose(`Bearer ${token}`, '', { 'Content-Length': '20000', Expect: '100-continue' }))
+  t.match(await answer(), /^HTTP\/1.1 413 /)
+})
+
 test('a failing store makes no token valid, and its error reaches no client', async (t) => {
   for (const [error, status, type] of [
     [new Error('secret'), 500, 'about:blank'],
