@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 const windowMs = 10_000
 
 /** Messages of an outage. Without `recovered`, its end is not reported, and `failed` is repeated while failures continue. */
-export type Messages = { failed: string; recovered?: string }
+type Messages = { failed: string; recovered?: string }
 
 export type Outage = ReturnType<typeof makeOutage>
 

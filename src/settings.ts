@@ -38,7 +38,7 @@ const discovered: About = { ...masked, unset: 'discovered' }
 const protocol = is.oneOf('http/protobuf')
 const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
 
-export const settingsSchema = Type.Object({
+const settingsSchema = Type.Object({
   host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on. 0.0.0.0 or :: means all addresses.'),
   port: set('PORT port', is.port, '3000', 'Port to listen on; 0 picks a free one.'),
   databaseUrl: set('DATABASE_URL url', is.databaseUrl, 'file:data/plants.db', url, secretUrl),
@@ -67,7 +67,7 @@ export const settingsSchema = Type.Object({
 })
 
 export type Settings = StaticDecode<typeof settingsSchema>
-export type SettingName = keyof Settings
+type SettingName = keyof Settings
 /** The texts of flags, by setting. */
 export type Flags = { [K in SettingName]?: string | undefined }
 

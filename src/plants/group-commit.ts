@@ -17,7 +17,7 @@ const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 /** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
-export type Waiter = { deadlineMs: number; isGone: () => boolean }
+type Waiter = { deadlineMs: number; isGone: () => boolean }
 
 type Waiting = Waiter & {
   entry: Entry

@@ -10,7 +10,7 @@ import { Pages } from './pages.ts'
 import { shareHead } from './shared-head.ts'
 
 /** `url`: the target of the request; `ifNoneMatch`, `acceptEncoding`: its headers; `isHead`: its method is HEAD. */
-export type ListRequest = {
+type ListRequest = {
   url: string
   query: ListQuery
   isHead?: boolean
@@ -19,7 +19,7 @@ export type ListRequest = {
 }
 
 /** `headers`: without those of the body; `body`: absent with 304, and for HEAD. */
-export type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
+type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
 type Headers = Record<string, string>
 
 /** `path`: of the list as clients see it, for its `Link`. */

@@ -20,7 +20,7 @@ declare module 'fastify' {
 }
 
 /** For challenges. `resource`: URL of the resource metadata (RFC 9728); `scopePrefix`: of the issuer's scopes. */
-export type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
+type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
 /** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */
 export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix = '' }) => {

@@ -12,7 +12,7 @@ import { version } from '../version.ts'
 const flushMs = 900
 
 /** `mask`: masks tokens in what clients sent. */
-export type TracingOptions = { meter: Meter; mask: (text: string) => string }
+type TracingOptions = { meter: Meter; mask: (text: string) => string }
 
 /** Register it before the routes, while OTEL_EXPORTER_OTLP_ENDPOINT is set. */
 export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {

@@ -8,7 +8,7 @@ import { command } from '../version.ts'
 import type { Tokens } from './tokens.ts'
 
 /** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */
-export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
+type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
 
 /**
  * Makes the first token of a store that never had one; resolves to the text to print. Rejects with SettingError, without

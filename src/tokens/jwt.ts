@@ -9,7 +9,7 @@ import { type Scope, scopes } from './tokens.ts'
 /** The longest token. */
 const maxLength = 8192
 
-export const algorithms = [
+const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ]

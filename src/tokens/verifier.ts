@@ -29,7 +29,7 @@ export type Grant = { readonly id: string; readonly scopes: ReadonlySet<string>;
 export type Verify = (token: string) => Grant | undefined | Promise<Grant | undefined>
 
 /** `verifyIssued`: verifies JWTs. `now`: wall clock, for expiry; `monotonicNow`: clock for the age of verdicts. */
-export type VerifierOptions = {
+type VerifierOptions = {
   accessTokens: readonly string[]
   logger: Logger
   verifyIssued?: ((token: string) => Promise<Grant | undefined>) | undefined

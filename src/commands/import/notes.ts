@@ -15,7 +15,7 @@ export type Note = {
   isAgain: boolean
 }
 /** A note as it is stored: its `value` is JSON. */
-export type StoredNote = Note & { key: string; value: string }
+type StoredNote = Note & { key: string; value: string }
 /** A note whose bytes the input starts with, and the number of plants in them. */
 export type Match = StoredNote & { plants: number }
 

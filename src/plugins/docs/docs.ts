@@ -9,7 +9,7 @@ import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
 /** `signIn`: how readers sign in at the issuer. */
-export type DocsOptions = ContractOptions & { signIn: SignIn }
+type DocsOptions = ContractOptions & { signIn: SignIn }
 type SignIn = FastifySwaggerUiOptions['initOAuth']
 
 /** Defined in the browser, by swagger.js. */

@@ -14,7 +14,7 @@ import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
-export type Statement = { text: string; values: Value[] }
+type Statement = { text: string; values: Value[] }
 export type Work = Batch | Statement
 /** `deadlineMs`: of `sharedMs`. */
 export type Request = Work & { deadlineMs: number }
