@@ -65,6 +65,7 @@ test('a token is kept only in its tab until Logout, and without one the page say
   await other.goto(`${url}/docs`)
   t.equal(await other.evaluate('sessionStorage.length'), 0)
   await other.close()
+  await page.bringToFront()
   await page.click('.scheme-container .authorize')
   await page.click('.modal-ux .auth-btn-wrapper .btn:has-text("Logout")')
   t.equal(await page.evaluate('sessionStorage.length'), 0)
