@@ -1,12 +1,12 @@
 // RATE_LIMIT: limits the requests of each token in a scope whose routes are authenticated by earlier hooks.
 import rateLimitPlugin from '@fastify/rate-limit'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Rate } from '../setting-values.ts'
 
-/** Tokens that are remembered at a time. */
+/** The most tokens that are counted at a time; the least recently used are forgotten. */
 const maxTokens = 65_536
 
 /**
@@ -16,8 +16,10 @@ const maxTokens = 65_536
 export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
 
 async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Promise<void> {
-  await app.register(rateLimitPlugin, { global: false, cache: maxTokens })
-  const take = app.createRateLimit({ max: count, timeWindow: perMs, keyGenerator: ({ grant }) => grant.id })
+  const limit = { max: count, timeWindow: perMs, keyGenerator: ({ grant }: FastifyRequest) => grant.id }
+  await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
+  // Without options of its own, it counts in the cache of the plugin.
+  const take = app.createRateLimit()
   const policy = `"default";q=${count};w=${perMs / 1000}`
 
   app.addHook('onRequest', async (request, reply) => {
