@@ -1,5 +1,14 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
-import { chmodSync, copyFileSync, existsSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
@@ -75,21 +84,31 @@ for (const bytes of [0, 8192])
     t.notOk((await listNames(store)).includes('lost'))
   })
 
-for (const order of [
-  ['new', 'old'],
-  ['old', 'new'],
-] as const)
-  test(`a process whose -shm was deleted leaves the log to the next one (${order[0]} ends first)`, async (t) => {
-    const path = join(createDirectory(t), 'plants.db')
-    const old = await startAppender(t, path)
-    await addMany(old, 20)
+/** Each resolves to the path of the database from then on. */
+const moves = {
+  'whose -shm was deleted': (path: string) => {
     rmSync(`${path}-shm`)
-    t.match(await addMany(old, 1), { answers: ['nothing-added'] })
-    const processes = { old, new: await startAppender(t, path) }
-    t.equal((await addMany(processes.new, 30)).added.length, 30)
-    for (const one of order) t.equal(await processes[one].end(), 0)
-    t.equal((await listNames((await openFile(t, path)).store)).length, 50)
-  })
+    return path
+  },
+  'whose files were moved without the -shm': (path: string) => {
+    for (const ending of ['', '-wal']) renameSync(path + ending, `${path}.moved${ending}`)
+    return `${path}.moved`
+  },
+}
+for (const [title, move] of Object.entries(moves))
+  for (const first of ['new', 'old'] as const)
+    test(`a process ${title} leaves the log to the next one (${first} ends first)`, async (t) => {
+      const path = join(createDirectory(t), 'plants.db')
+      const old = await startAppender(t, path)
+      await addMany(old, 20)
+      const now = move(path)
+      t.match(await addMany(old, 1), { answers: ['nothing-added'] })
+      const processes = { old, new: await startAppender(t, now) }
+      t.equal((await addMany(processes.new, 150)).added.length, 150)
+      for (const one of [first, first === 'new' ? 'old' : 'new'] as const)
+        t.equal(await processes[one].end(), 0)
+      t.equal((await listNames((await openFile(t, now)).store)).length, 170)
+    })
 
 test('a process whose file was replaced leaves the log to the new file', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
@@ -119,6 +138,11 @@ for (const [title, strike] of Object.entries({
     renameSync(`${path}.copy`, path)
   },
   'the -wal is deleted': (path: string) => rmSync(`${path}-wal`),
+  'the file is moved, and another log is at its path': (path: string) => {
+    renameSync(path, `${path}.moved`)
+    rmSync(`${path}-wal`)
+    writeFileSync(`${path}-wal`, 'another')
+  },
 }))
   test(`a process writes back the plants that another one added, at its end: ${title}`, async (t) => {
     const path = join(createDirectory(t), 'plants.db')
@@ -190,12 +214,24 @@ test('closing a store keeps the locks of another store on the same file', { skip
   t.notOk(isLocked())
 })
 
+// In units of 512 bytes (POSIX): the first write-ahead log reaches the limit, a new one has room again. The signal would
+// end the instruments of tap.
+const limited = ['sh', '-c', 'trap "" XFSZ; ulimit -f 400; unset NODE_OPTIONS; exec "$@"', 'sh']
+
+test('a process whose file was replaced after an I/O error empties the log', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const appender = await startAppender(t, path, { wrap: limited })
+  await addMany(appender, 10)
+  runSql(path, `VACUUM INTO '${path}.new'`)
+  while ((await appender.add('more')) !== 'unknown');
+  renameSync(`${path}.new`, path)
+  t.equal(await appender.end(), 0)
+  t.equal((await listNames((await openFile(t, path)).store)).length, 10)
+})
+
 test('answers unknown when the file cannot grow, and keeps acknowledged plants', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
-  // In units of 512 bytes (POSIX): the first write-ahead log reaches the limit, a new one has room again. The signal would
-  // end the instruments of tap.
-  const wrap = ['sh', '-c', 'trap "" XFSZ; ulimit -f 400; unset NODE_OPTIONS; exec "$@"', 'sh']
-  const appender = await startAppender(t, path, { wrap })
+  const appender = await startAppender(t, path, { wrap: limited })
   const { added, answers } = await addMany(appender, 200)
   t.ok(answers.includes('unknown'), `${answers}`)
   t.ok(added.includes('199'), 'continues with a new write-ahead log')

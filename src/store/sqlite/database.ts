@@ -17,10 +17,17 @@ const ownMode = 0o600
 /** `create`: a missing file is made. */
 export type WriterOptions = { path: string; create: boolean }
 /**
- * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. `isDurable`: false if the disk is full;
- * the file must then be opened again before it is changed.
+ * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`; nor is `log`, that of the write-ahead
+ * log. `isSound`: false if the disk was full, or an error left the state unknown: the file must then be opened again
+ * before it is changed.
  */
-export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number; isDurable: boolean }
+export type OpenDatabase = {
+  db: DatabaseSync
+  files: OpenFiles
+  descriptor: number
+  log: number
+  isSound: boolean
+}
 
 /** Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. */
 export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
@@ -39,14 +46,15 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     db.open()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(db))
-    const isDurable = makeDurable(db, path, descriptor)
+    const isSound = makeDurable(db, path, descriptor)
     makeTables(db, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
+    const log = former?.log ?? openSync(`${resolveLinks(path)}-wal`, 'r')
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
-    return { db, files, descriptor, isDurable }
+    return { db, files, descriptor, log, isSound }
   } catch (error) {
     if (db.isOpen) db.close()
     throw refusal(path, error as Error)

@@ -22,8 +22,6 @@ export function noteFiles(path: string, known?: FileId[]) {
   const ids: FileId[] = known ?? findNames().map((name) => statSync(name))
   /** The last known length of the database. */
   let bytes = 0
-  /** The time of the change by which ours was moved or replaced, if it was. */
-  let lostMs: number | undefined
 
   function findFaultIn(name: string, index: number): string | undefined {
     const stats = statSync(name, { throwIfNoEntry: false })
@@ -56,39 +54,7 @@ export function noteFiles(path: string, known?: FileId[]) {
     if (fault !== undefined) throw new StoreRefused(fault)
   }
 
-  /** Notes when ours, of the `descriptor`, was lost: whatever is done to it later changes its times again. */
-  function noteLoss(descriptor: number): void {
-    try {
-      if (findFault() === undefined) lostMs = undefined
-      else lostMs ??= fstatSync(descriptor).ctimeMs
-    } catch {
-      // It is looked at again.
-    }
-  }
-
-  /**
-   * True if the files were lost, and nobody else can be using the log: with another `-shm`, and so with other locks, or
-   * for another database that was put at the path. False if the files cannot be examined.
-   */
-  function isLogOurs(descriptor: number): boolean {
-    try {
-      if (findFault() === undefined) return false
-      noteLoss(descriptor)
-      const [database, log, index] = findNames().map((name) => statSync(name, { throwIfNoEntry: false }))
-      if ((log || index) && !isSameFile(index, ids[2])) return false
-      const isReplaced = database !== undefined && !isSameFile(database, ids[0])
-      // A reader makes an empty log.
-      if (!log || (log.size === 0 && !isReplaced)) return true
-      return isSameFile(log, ids[1]) && !(isReplaced && log.mtimeMs > Number(lostMs))
-    } catch {
-      return false
-    }
-  }
-
-  /** True if the log is at the path. */
-  const hasLog = () => isSameFile(statSync(findNames()[1], { throwIfNoEntry: false }), ids[1])
-
-  return { path, ids, findFault, check, noteLoss, hasLog, isLogOurs }
+  return { path, ids, findFault, check }
 }
 
 /** The cause of the error for a `-wal` that was cut. */
@@ -98,33 +64,24 @@ export const cutLog =
 /**
  * Makes a function that throws if another program has cut the `-wal`. SQLite would continue to write after the end that
  * it knows, and lose everything in the log when the database is opened again. It returns the number of pages in the log.
+ * `log`: its descriptor.
  */
-export function makeLogCheck(db: DatabaseSync, { path, check }: OpenFiles): () => number {
-  const name = `${resolveLinks(path)}-wal`
+export function makeLogCheck(db: DatabaseSync, files: OpenFiles, log: number): () => number {
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
   // NOOP only counts the pages in the log; -1 while another process is changing it.
   const count = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   let pages = 0
   const isCut = () => {
     pages = Number(count.get()?.log)
-    return pages > 0 && lengthOf(name) < logHeaderBytes + pages * frameBytes
+    return pages > 0 && fstatSync(log).size < logHeaderBytes + pages * frameBytes
   }
   return () => {
     // The first time, another process may have emptied the log after its pages were counted.
     if (isCut() && isCut()) {
-      // The log may have been moved instead.
-      check()
-      throw new Error(`another program has cut ${name}`, { cause: cutLog })
+      // Where the files were moved, others may change them with other locks.
+      files.check()
+      throw new Error(`another program has cut ${files.path}-wal`, { cause: cutLog })
     }
     return pages
-  }
-}
-
-/** The length of a file. For one that cannot be examined `findFault` has a better message. */
-function lengthOf(name: string): number {
-  try {
-    return statSync(name).size
-  } catch {
-    return Number.POSITIVE_INFINITY
   }
 }

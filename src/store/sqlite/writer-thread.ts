@@ -11,6 +11,7 @@ import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from 
 import { isBroken, isFull, isSyncFailure } from './errors.ts'
 import { cutLog, makeLogCheck } from './files.ts'
 import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
+import { watchLog } from './lost-log.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
@@ -24,7 +25,7 @@ export type Done = Outcome[] | number
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
 /** The result of a checkpoint. Numbers of pages are -1 if another one is running. */
-type Emptied = { busy: number; log: number; checkpointed: number }
+type Emptied = { log: number; checkpointed: number }
 
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
@@ -40,6 +41,7 @@ const tell = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
 let database = openDatabase(options)
 let transactions = makeTransactions(database)
+const lostLog = watchLog(database.files, database.descriptor, database.log)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
@@ -48,7 +50,7 @@ parentPort?.on('message', (order: Request | 'close') => {
   process.exit()
 })
 tell(database.files.ids)
-setInterval(() => database.files.noteLoss(database.descriptor), lossCheckMs).unref()
+setInterval(lostLog.note, lossCheckMs).unref()
 
 /** Runs and answers a request. Throws if acknowledged plants may be lost, which ends the process. */
 function run(request: Request): void {
@@ -56,18 +58,17 @@ function run(request: Request): void {
   let outcome: FailedOutcome = 'nothing-added'
   try {
     // After an I/O error, or on a disk that was full.
-    if (!database.db.isOpen || !database.isDurable) reopen()
+    if (!database.isSound) reopen()
     const done = transactions.change(request)
     outcome = 'unknown'
     transactions.commit()
     tell({ done })
   } catch (error) {
     const { message, cause = error } = error as Error
-    const isSound = rollBack(database.db) && !isBroken(error)
+    if (!rollBack(database.db) || isBroken(error)) database.isSound = false
     tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
-    if (!isSound) close()
   }
 }
 
@@ -75,7 +76,7 @@ function reopen(): void {
   database.files.check()
   close()
   database = openDatabase({ ...options, create: false }, database)
-  if (!database.isDurable) throw new Error(`database or disk is full: ${options.path}`)
+  if (!database.isSound) throw new Error(`database or disk is full: ${options.path}`)
   transactions = makeTransactions(database)
 }
 
@@ -89,37 +90,34 @@ function rollBack(db: OpenDatabase['db']): boolean {
   }
 }
 
-/**
- * Closes the database. If its file or its write-ahead log was moved, SQLite would leave plants in the log, which the next
- * process would not find, or would mistake for the log of another file; so the log is emptied first. It is left alone if
- * other processes may be using it with other locks, or for another file. Returns why it could not be emptied.
- */
+/** Closes the database. Returns why its write-ahead log, if it was lost, could not be written back. */
 function close(): Error | undefined {
-  const { db, files, descriptor } = database
-  if (!db.isOpen) return undefined
   let failure: Error | undefined
   try {
-    const empty = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
-    const endMs = performance.now() + readersMs
-    while (files.isLogOurs(descriptor)) {
-      const { busy, log, checkpointed } = empty.get() as Emptied
-      const isLeft = busy === 1 && (log < 0 || log !== checkpointed || files.hasLog())
-      failure = isLeft
-        ? new Error(`another program is reading ${files.path}`, { cause: unwritten })
-        : undefined
-      if (!isLeft || performance.now() > endMs) break
-      pause()
-    }
+    writeBackLost()
   } catch (error) {
     const { message } = error as Error
     failure = new Error(message, { cause: isSyncFailure(error) ? unsynced : unwritten })
   }
-  db.close()
-  return files.findFault() === undefined ? undefined : failure
+  if (database.db.isOpen) database.db.close()
+  return failure
+}
+
+/** Writes a lost log back into its database as soon as readers allow, unless somebody else uses either file by now. */
+function writeBackLost(): void {
+  const endMs = performance.now() + readersMs
+  while (lostLog.isLeft() && lostLog.isUnused()) {
+    const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+    const { log, checkpointed } = result as Emptied
+    lostLog.noteOwnChange()
+    if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
+    if (performance.now() > endMs) throw new Error(`another program is reading ${options.path}`)
+    pause()
+  }
 }
 
 /** Makes the two steps of a transaction, which runs a request atomically and at most once. */
-function makeTransactions({ db, files }: OpenDatabase) {
+function makeTransactions({ db, files, log }: OpenDatabase) {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
@@ -127,7 +125,7 @@ function makeTransactions({ db, files }: OpenDatabase) {
     'INSERT INTO plants VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING',
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
-  const checkLog = makeLogCheck(db, files)
+  const checkLog = makeLogCheck(db, files, log)
 
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
@@ -159,7 +157,7 @@ function makeTransactions({ db, files }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      // Written back at once, so that our file is changed after the log, see `isLogOurs`.
+      // Written back at once, so that our file is changed after the log, see `isOurs` in lost-log.ts.
       if (files.findFault() !== undefined) checkpoint(db, 'PASSIVE')
       files.check()
       // On a full disk the plants are durable in the log.
