@@ -61,8 +61,13 @@ function syncAndClose(descriptor: number): void {
 export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))
-  // Never the target of a link, which the owner of the directory may have put there.
-  lchownSync(path, uid, gid)
+  try {
+    // Never the target of a link, which the owner of the directory may have put there.
+    lchownSync(path, uid, gid)
+  } catch (error) {
+    // Root of a container may lack the capability, or not know the user.
+    if (!['EPERM', 'EINVAL'].includes(String((error as NodeJS.ErrnoException).code))) throw error
+  }
 }
 
 /** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */

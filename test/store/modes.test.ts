@@ -2,8 +2,9 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { runCommand, runShell } from '../support/commands.ts'
+import { cli, runCommand, runShell } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
 import { add, openFile } from '../support/stores.ts'
 
@@ -89,4 +90,10 @@ test('gives files made by root to the owner of their directory', {
     t.same([uid, gid], [1234, 4321], name)
   }
   for (const name of ['plants.db', 'b.db', 'new/copies/c.db']) t.equal(modeOf(into(name)), '600')
+  // As root of a container may be.
+  const powerless = ['--bounding-set=-chown', '--inh-caps=-chown', process.execPath, cli]
+  const { ended } = spawnProgram(t, 'setpriv', [...powerless, 'backup', into('c.db')], {
+    env: { DATABASE_URL },
+  })
+  t.equal((await ended).code, 0)
 })

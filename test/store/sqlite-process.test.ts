@@ -3,10 +3,12 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readFileSync,
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -70,11 +72,22 @@ test('a -shm that is truncated during a transaction of another program loses no 
   await add(store, 'more')
 })
 
+function linkTo(link: string, ending: string): void {
+  rmSync(link, { force: true })
+  mkdirSync(`${link}.${ending}`, { recursive: true })
+  symlinkSync(`${link}.${ending}`, link, 'junction')
+}
+
 for (const bytes of [0, 8192])
   test(`a -wal that is cut to ${bytes} bytes ends the process before another plant is acknowledged`, async (t) => {
-    const path = join(createDirectory(t), 'plants.db')
+    const link = join(createDirectory(t), 'link')
+    const path = join(link, 'plants.db')
+    linkTo(link, '1')
     const appender = await startAppender(t, path)
     await addMany(appender, 10)
+    // The same files, by another name.
+    renameSync(`${link}.1`, `${link}.2`)
+    linkTo(link, '2')
     truncate(`${path}-wal`, bytes)
     await appender.add('lost')
     t.equal(await appender.end(), 1)
