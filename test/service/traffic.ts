@@ -14,7 +14,8 @@ const many = 100
 function send(traffic: Traffic, socket: Socket): void {
   const get = (path: string, rest = '') => `GET ${path} HTTP/1.1\r\nHost: ${traffic.host}\r\n${rest}\r\n`
   if (traffic.kind === 'flood') socket.resume().write(get('/plants', 'Connection: close\r\n'))
-  else if (traffic.kind === 'unread answers') socket.pause().write(get('/openapi.json').repeat(many))
+  else if (traffic.kind === 'unread answers')
+    socket.pause().write(get('/docs/static/swagger-ui-bundle.js', 'Accept-Encoding: br\r\n').repeat(many))
   else if (traffic.kind === 'pipelining') {
     const block = get('/plants?limit=1').repeat(many)
     const fill = () => {

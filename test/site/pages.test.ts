@@ -77,6 +77,16 @@ test('pages and documents that need no token are compressed', async (t) => {
     }
 })
 
+test('a file is compressed once, however many ask for it', async (t) => {
+  const { app } = await startApp(t)
+  const file = { url: '/docs/static/swagger-ui-bundle.js', headers: { 'accept-encoding': 'br' } }
+  const { maxRSS: before } = process.resourceUsage()
+  await Promise.all(Array.from({ length: 200 }, () => app.inject(file)))
+  const grownMiB = (process.resourceUsage().maxRSS - before) / 1024
+  // Each answer is kept until the end.
+  t.ok(grownMiB < 600, `+ ${Math.round(grownMiB)} MiB`)
+})
+
 test('every link of the pages works', async (t) => {
   const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const seen = new Set([`${url}/store/v1/`])

@@ -1,10 +1,10 @@
 // Serves what needs no token: the contract, Swagger UI, and the pages to read.
-import compress from '@fastify/compress'
 import swagger from '@fastify/swagger'
 import swaggerUi, { type FastifySwaggerUiOptions } from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
+import { compress } from './compress.ts'
 import { type ContractOptions, describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
@@ -35,7 +35,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]
     })
-    await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
+    await scope.register(compress)
     await scope.register(swaggerUi, describeUi(basePath, signIn))
     servePages(scope, basePath)
   }
@@ -74,10 +74,10 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
 /** Serves the pages and the contract, each made at its first request. */
 function servePages(app: FastifyInstance, base: string): void {
   const serve = (path: string, make: () => string | Promise<string>, type = 'text/html') => {
-    let bytes: Buffer | undefined
+    let made: Promise<Buffer> | undefined
     app.get(path, async (_request, reply) => {
-      bytes ??= Buffer.from(await make())
-      return reply.type(`${type}; charset=utf-8`).send(bytes)
+      made ??= Promise.resolve(make()).then((text) => Buffer.from(text))
+      return reply.type(`${type}; charset=utf-8`).send(await made)
     })
   }
 
