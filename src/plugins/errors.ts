@@ -35,6 +35,7 @@ const storeProblems: Record<FailedOutcome, KnownProblem> = {
 const frameworkProblems: Record<string, KnownProblem> = {
   ERR_HTTP_REQUEST_TIMEOUT: problems.late,
   HPE_HEADER_OVERFLOW: problems.headTooLarge,
+  HPE_INVALID_EOF_STATE: problems.brokenOff,
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
@@ -84,8 +85,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
     // Fastify closes the connection after a body that it cannot parse. A client that still sends would lose the answer, and
-    // others those to their next requests.
-    if (reply.raw.shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
+    // others those to their next requests. One that waits for 100 may send its next request instead of the body.
+    const isKept = reply.raw.shouldKeepAlive && request.headers.expect === undefined
+    if (isKept && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')
     return reply
       .code(body.status)

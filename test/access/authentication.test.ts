@@ -159,7 +159,8 @@ test('100 Continue is not sent for a body that is too large', async (t) => {
   const { port } = await start(t)
   const { send, answer } = open(t, port)
   send(compose(`Bearer ${token}`, '', { 'Content-Length': '20000', Expect: '100-continue' }))
-  t.match(await answer(), /^HTTP\/1.1 413 /)
+  // The client may send its next request instead of the body.
+  t.match(await answer(), /^HTTP\/1.1 413 .*\r\nconnection: close\r\n/is)
 })
 
 test('a failing store makes no token valid, and its error reaches no client', async (t) => {

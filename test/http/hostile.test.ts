@@ -1,6 +1,7 @@
 // Hostile clients: whatever they send, and however they disconnect, the service keeps running.
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
@@ -69,4 +70,11 @@ test('a client that has closed its sending side still gets the whole list', asyn
   let bytes = 0
   for await (const chunk of socket) bytes += chunk.length
   t.ok(bytes > length, `${bytes} bytes`)
+})
+
+test('a body that ends too early is refused in these words', async (t) => {
+  const { port } = await startApp(t)
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.end(shapes['half a body'])
+  t.match(await text(socket), /^HTTP\/1.1 400 .*it ended too early/s)
 })
