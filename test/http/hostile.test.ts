@@ -75,6 +75,6 @@ test('a client that has closed its sending side still gets the whole list', asyn
 test('a body that ends too early is refused in these words', async (t) => {
   const { port } = await startApp(t)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  socket.end(shapes['half a body'])
+  socket.end(String(shapes['half a body']))
   t.match(await text(socket), /^HTTP\/1.1 400 .*it ended too early/s)
 })
