@@ -127,7 +127,7 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** Conditions of a request. They have no examples, because Swagger UI would send these. */
+/** Conditions of a request. They have no examples, because Swagger UI would send them. */
 export const Conditions = Type.Object(
   {
     'If-None-Match': Type.Optional(

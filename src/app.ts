@@ -48,7 +48,7 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    // Fastify reads 0 as its default.
+    // Fastify replaces 0 by its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,

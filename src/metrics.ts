@@ -29,7 +29,7 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** What a request, its reply and its end say about it. */
+/** A request, its reply and its end, as far as metrics need them. */
 type Asked = { method: string; routeOptions: { url?: string | undefined } }
 type Refused = { problem: ProblemCode | undefined }
 export type Answered = { status: number; durationMs: number }

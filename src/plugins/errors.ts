@@ -14,7 +14,7 @@ import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The latest long list or addition on a connection. Until it is answered, nothing else must be sent. */
+    /** The latest answer of a connection that may take long. Until it is sent, no 400 may be written to the socket. */
     slowAnswers: WeakMap<Socket, ServerResponse>
   }
   interface FastifyReply {
@@ -84,8 +84,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
-    // Fastify closes the connection after a body that it cannot parse. A client that still sends would lose the answer, and
-    // others those to their next requests. One that waits for 100 may send its next request instead of the body.
+    // Fastify sets `connection: close` for a body that it cannot parse. The connection is kept: a client that is still
+    // sending would not get this answer, nor those to requests that it has pipelined. One that waits for 100 may send its
+    // next request instead of the body.
     const isKept = reply.raw.shouldKeepAlive && request.headers.expect === undefined
     if (isKept && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')

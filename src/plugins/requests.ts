@@ -58,13 +58,13 @@ export const requests = fp(async (app) => {
   // Not in a hook, which Fastify skips for a path that cannot be decoded.
   app.server.prependListener('request', ({ socket }, answer) => {
     const connection = connections.get(socket)
-    // Node sends this header, too, but leaves the connection open.
+    // With its own limit Node also sends this header, but leaves the connection open.
     if (connection && ++connection.requests === maxRequestsPerSocket) answer.setHeader('connection', 'close')
   })
 
   app.addHook('onRequest', ({ id, raw }, reply, done) => {
     const connection = connections.get(raw.socket)
-    // Its answer could not be sent, so it is not processed (RFC 9112, section 9.6).
+    // A request behind the last answer could not be answered, so it is not processed (RFC 9112, section 9.6).
     if (connection?.isEnding) return
     reply.number = connection?.requests ?? 0
     reply.header(...nosniff).header('x-request-id', id)
@@ -90,7 +90,7 @@ export const requests = fp(async (app) => {
       const sockets = [...connections.keys()]
       // Browsers open connections in advance. Node closes idle connections only if they have been used.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      // Also connections whose last answer had begun before. Node counts one as idle although its answer is not sent yet.
+      // Only when all answers are sent: Node counts a connection as idle while its answer is still buffered.
       if (sockets.every(({ writableLength }) => writableLength === 0)) app.server.closeIdleConnections()
     }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))

@@ -30,7 +30,7 @@ const schema = {
 
 const config = { scope: 'plants:write' } as const
 
-/** Sends 100 Continue where Node expects that (RFC 9110, section 10.1.1), unless the body is too large. */
+/** Sends 100 Continue on the same condition as Node (RFC 9110, section 10.1.1), unless the body is too large. */
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   const { expect = '', 'content-length': length = 0 } = raw.headers
   const isAsked = /(^|\W)100-continue($|\W)/i.test(expect) && raw.httpVersionMinor > 0
@@ -49,7 +49,7 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await commits.append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-      // Also not writable after bytes behind the body were answered with 400. Undefined for `inject`.
+      // False also once bytes behind the body were answered with 400; undefined for `inject`.
       isGone: () => request.raw.socket.writable === false,
     })
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)

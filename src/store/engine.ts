@@ -8,7 +8,7 @@ export type Engine = {
   readonly scheme: RegExp
   /** The fault of a URL of its scheme, as the end of a sentence, without passwords. */
   findFault?(url: string): string | undefined
-  /** The path of the database file. Throws StoreRefused if it is a directory. Absent: the database is no file. */
+  /** The path of the database file. Throws StoreRefused if it is a directory. Absent if the database is not a file. */
   path?(url: string): string
   /** Opens a store. Rejects with StoreRefused for a foreign database, or one of another schema version. */
   open(url: string, options: OpenOptions): Promise<Store>

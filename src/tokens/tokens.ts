@@ -56,7 +56,7 @@ export class Tokens {
   async rotate({ id: formerId, name, scopes, createdAt, expiresAt: formerEnd }: Token, overlapMs: number) {
     const now = this.#now()
     const { id, token } = makeToken()
-    // Rotation shortens the lifetime of a token, so the new token gets that of its latest successor, even a revoked one.
+    // Rotation shortens a token's own lifetime, so the lifetime is that of its latest successor, even a revoked one.
     const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
     const latest = (await this.#table.all()).findLast(isSuccessor) as Token
     const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt

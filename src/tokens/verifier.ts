@@ -16,7 +16,7 @@ const verdictMs = 2000
 const touchMs = 60_000
 /** The most verdicts that are cached, of each kind. */
 const maxVerdicts = 10_000
-/** While this many tokens are verified at once, only those that were valid before are added to them. */
+/** The most tokens that are verified at a time; beyond it, only tokens that were valid before are verified again. */
 const maxVerifying = 500
 
 /**
