@@ -31,11 +31,11 @@ export function makeExamples(basePath: string): Record<string, OperationExamples
   }
   const errors = {
     401: { missing: show(problems.noToken), invalid: show(problems.badToken) },
-    408: { late: show(problems.late) },
+    408: { late: show(problems.timeout) },
     414: { long: show(problems.urlTooLong) },
     429: { rate: show(problems.rate) },
     431: { large: show(problems.headTooLarge) },
-    500: { fault: show(problems.ours) },
+    500: { fault: show(problems.internal) },
   }
   const unread = { unread: show(problems.unread), overloaded: show(problems.overloaded) }
   return {

@@ -95,10 +95,10 @@ export const problems = {
   noToken: say('unauthorized', 'The request has no bearer token.'),
   badToken: say('unauthorized', 'The token is not valid.'),
   noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
-  nothingHere: say('not-found', 'There is nothing at this path.'),
-  otherMethods: (allowed: readonly string[]) =>
+  notFound: say('not-found', 'There is nothing at this path.'),
+  methodNotAllowed: (allowed: readonly string[]) =>
     say('method-not-allowed', `Only ${joinWords(allowed, 'and')} are allowed here.`),
-  late: say('timeout', 'The request did not arrive in time.'),
+  timeout: say('timeout', 'The request did not arrive in time.'),
   idTaken: say('id-conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
   bodyTooLarge: say('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
@@ -107,7 +107,7 @@ export const problems = {
   contentEncoding: say('unsupported-media-type', 'The request body must not have a Content-Encoding.'),
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
   headTooLarge: say('headers-too-large', 'The request headers are too large.'),
-  ours: say('internal', 'Internal error.'),
+  internal: say('internal', 'Internal error.'),
   nothingAdded: say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
   outcomeUnknown: say(
     'outcome-unknown',

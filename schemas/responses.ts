@@ -41,11 +41,11 @@ const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
-  408: early(problems.late.detail),
+  408: early(problems.timeout.detail),
   414: problem(problems.urlTooLong.detail),
   429: problem('Too many requests with this token. Nothing was changed.', ['Retry-After', ...ofRate]),
   431: early(problems.headTooLarge.detail),
-  500: problem(problems.ours.detail, ofRate),
+  500: problem(problems.internal.detail, ofRate),
 }
 
 /** Responses of the operation that adds a plant. */

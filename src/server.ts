@@ -51,7 +51,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     if (admin) parts.push(admin)
     const meter = admin?.meter ?? noMeter
 
-    const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
+    const { store, isNew } = await openStore(settings.databaseUrl, logger, meter)
     parts.push(store)
     const verify = await joinTokens(store.tokens, settings, { logger, meter })
     const app = await buildApp({
@@ -89,12 +89,12 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
 async function joinTokens(table: TokenTable, settings: Settings, parts: { logger: Logger; meter: Meter }) {
   const issuer = issuerOf(settings)
   // Loaded only when there is an issuer, together with jose.
-  const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, parts)
+  const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).makeJwtVerifier(issuer, parts)
   return makeVerifier(table, { accessTokens: settings.accessTokens, logger: parts.logger, verifyIssued })
 }
 
 /** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */
-async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
+async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
   const gone = 'How often the database lost plants that this process had seen.'
   meter.counter('plant_store_losses_total', gone, () => losses)

@@ -64,7 +64,7 @@ export async function openAdmin(
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
       // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
-      const isWritable = within(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
+      const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
       showStore(store, meter, engine.path === undefined)
     },
@@ -81,11 +81,11 @@ export async function openAdmin(
  * available in time are left out, because the others are needed most when the store does not answer.
  */
 function showStore(store: Store, meter: Meter, hasServers: boolean): void {
-  const readPosition = within(gaugeMs, async () => (await store.log.head()).position)
+  const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
   meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
   if (!hasServers) return
   const help = 'Number of database server settings that protect acknowledged plants but are off.'
-  const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
+  const readUnsafe = shareRead(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
   meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
 }
 
@@ -93,7 +93,7 @@ function showStore(store: Store, meter: Meter, hasServers: boolean): void {
  * Makes a function that resolves to what `read` returns, or to undefined if it fails or takes longer. Concurrent callers
  * share a read, so that a store that does not answer is not asked again and again.
  */
-function within<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
+function shareRead<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
   let pending: Promise<T | undefined> | undefined
   return () => {
     // The store logs its failures itself.

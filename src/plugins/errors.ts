@@ -33,14 +33,14 @@ const storeProblems: Record<FailedOutcome, KnownProblem> = {
 
 /** Problems for errors of Node's parser, of Fastify and its plugins. */
 const frameworkProblems: Record<string, KnownProblem> = {
-  ERR_HTTP_REQUEST_TIMEOUT: problems.late,
+  ERR_HTTP_REQUEST_TIMEOUT: problems.timeout,
   HPE_HEADER_OVERFLOW: problems.headTooLarge,
   HPE_INVALID_EOF_STATE: problems.brokenOff,
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: problems.bodyLength,
-  FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
+  FST_STATIC_FORBIDDEN_PATH: problems.notFound,
 }
 
 const otherCoding = new ProblemError(problems.faults(1), {
@@ -75,11 +75,11 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
     // Node does not decode codings before chunked (RFC 9112, section 6.1), and refuses any other last one itself.
     else if (coding !== undefined && /,\s*chunked$/i.test(coding)) done(otherCoding)
-    else done(request.is404 ? describeMiss(request) : undefined)
+    else done(request.is404 ? makeMissError(request) : undefined)
   })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
-    const answered = toProblem(error, request)
+    const answered = toProblemError(error, request)
     const body = describe(answered, basePath)
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
@@ -99,7 +99,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
 
   // For `reply.callNotFound()`: a request without a route was refused above.
   app.setNotFoundHandler((request) => {
-    throw describeMiss(request)
+    throw makeMissError(request)
   })
 
   /** Logs each internal error with its stack; failures and refusals of the store at most every few seconds. */
@@ -113,22 +113,22 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
 })
 
 /** Makes the error for a request without a route: 405 if its path has other methods. */
-function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
+function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split(/[?#]/, 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
   // A route that found nothing, such as the route of the static files of the docs.
-  if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.nothingHere)
-  return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+  if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.notFound)
+  return new ProblemError(problems.methodNotAllowed(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
-function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
+function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof StoreUnavailable) return new ProblemError(storeProblems[error.outcome])
   if (error.validation) return invalid(findFaults(request))
   const { statusCode = 500 } = error
-  const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
+  const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.internal
   return new ProblemError(frameworkProblems[error.code] ?? other)
 }
 

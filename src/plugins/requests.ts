@@ -41,7 +41,7 @@ declare module 'fastify' {
   }
   interface FastifyReply {
     /** The number of its request on the connection; 0 if Fastify runs no hooks for it. */
-    number: number
+    requestNumber: number
   }
 }
 
@@ -49,7 +49,7 @@ export const requests = fp(async (app) => {
   let isDraining = false
   /** `requests`: how many have arrived; `isEnding`: the last answer has been given. */
   const connections = new Map<Socket, { requests: number; isEnding: boolean }>()
-  app.decorateReply('number', 0)
+  app.decorateReply('requestNumber', 0)
   app.server.on('connection', (socket) => {
     connections.set(socket, { requests: 0, isEnding: false })
     socket.once('close', () => connections.delete(socket))
@@ -66,7 +66,7 @@ export const requests = fp(async (app) => {
     const connection = connections.get(raw.socket)
     // A request behind the last answer could not be answered, so it is not processed (RFC 9112, section 9.6).
     if (connection?.isEnding) return
-    reply.number = connection?.requests ?? 0
+    reply.requestNumber = connection?.requests ?? 0
     reply.header(...nosniff).header('x-request-id', id)
     done()
   })
@@ -75,10 +75,11 @@ export const requests = fp(async (app) => {
   app.addHook('onSend', ({ raw }, reply, _payload, done) => {
     if (!isDraining) return done()
     const connection = connections.get(raw.socket)
-    if (!connection || [0, connection.requests].includes(reply.number)) reply.header('connection', 'close')
+    if (!connection || [0, connection.requests].includes(reply.requestNumber))
+      reply.header('connection', 'close')
     // Fastify has set it, if the app is closing or a body could not be parsed.
     else reply.removeHeader('connection')
-    if (connection?.requests === reply.number) connection.isEnding = true
+    if (connection?.requests === reply.requestNumber) connection.isEnding = true
     done()
   })
 

@@ -15,7 +15,7 @@ const verdictMs = 60_000
  * Makes `verifyIssued(token)`, which resolves to undefined when a token is refused. It rejects with a ProblemError if the
  * keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
  */
-export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOptions & { meter: Meter }) {
+export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKeysOptions & { meter: Meter }) {
   const keys = cacheKeys(issuer, options)
   // Not awaited, so that the start does not depend on the issuer.
   void keys.load()

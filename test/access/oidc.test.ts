@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { noMeter } from '../../src/metrics.ts'
 import { loadSettings, settingRows } from '../../src/settings.ts'
 import { makeToken } from '../../src/tokens/format.ts'
-import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
+import { makeJwtVerifier } from '../../src/tokens/issued-tokens.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { type Reason, readJwt, reasons } from '../../src/tokens/jwt.ts'
 import { silent } from '../support/stores.ts'
@@ -132,7 +132,7 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
 
 test('a token is verified again after a minute, because the issuer may withdraw its key', async (t) => {
   const { issuer, sign } = await startSigning(t)
-  const verify = acceptIssuer(issuerIn(issuer.env), { logger: silent, meter: noMeter })
+  const verify = makeJwtVerifier(issuerIn(issuer.env), { logger: silent, meter: noMeter })
   const judge = async (lastsS: number) => {
     const grant = await verify(await sign({ exp: Math.floor(Date.now() / 1000) + lastsS }))
     return Number(grant?.untilMs) - performance.now()

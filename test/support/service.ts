@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { noMeter } from '../../src/metrics.ts'
 import { loadSettings } from '../../src/settings.ts'
-import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
+import { makeJwtVerifier } from '../../src/tokens/issued-tokens.ts'
 import { issuerOf } from '../../src/tokens/issuer.ts'
 import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
@@ -40,7 +40,7 @@ export async function startApp(
   const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
   const { accessTokens } = settings
   const issuer = issuerOf(settings)
-  const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter, ...limits })
+  const verifyIssued = issuer && makeJwtVerifier(issuer, { logger, meter, ...limits })
   const verify = makeVerifier(store.tokens, { accessTokens, logger, verifyIssued })
   const own = { meter, mask: String, log: store.log, verify }
   const app = await buildApp({ ...own, ...options, settings, logger })
