@@ -300,17 +300,19 @@ test('an interrupted import continues after another file with the same beginning
 test('adds what was checked, and reports an id that is taken meanwhile', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
-  const path = writeInput(t, `${ndjson}{"name":"late","tag":"","id":5}\n`)
+  const known = line('a', { id: 1 }) + line('b', { id: 1 })
+  t.match(await pipeImport(t, url, known, '--skip-invalid'), { stdout: '1 added, 0 replayed, 1 conflicting' })
+  const path = writeInput(t, `${known}${ndjson}${line('late', { id: 5 })}`)
   const GO = join(createDirectory(t), 'go')
   const env = { ...preload(longPauses), DATABASE_URL: url, GO }
-  const { ended } = spawnCli(t, ['import', path], env)
-  await until(async () => (await store.log.head()).position > 0)
+  const { ended } = spawnCli(t, ['import', path, '--skip-invalid'], env)
+  await until(async () => (await store.log.head()).position > 1)
   await store.log.append([{ item: '{"name":"other","tag":""}', id: 5 }])
   writeFileSync(path, a)
   writeFileSync(GO, '')
-  const stdout = `${separate(names.length)} added, 0 replayed, 1 conflicting`
+  const stdout = `${separate(names.length)} added, 0 replayed, 2 conflicting`
   t.match(await ended, { code: 1, stdout, stderr: /other clients added some of the ids/ })
-  t.equal((await store.log.head()).position, names.length + 1)
+  t.equal((await store.log.head()).position, names.length + 2)
 })
 
 test('refuses to go on after another import of the input has added something', async (t) => {

@@ -48,7 +48,7 @@ export async function checkInput(source: Source, store: Store | undefined, liste
       }
       // Also at the end of an invalid record, which may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
-      matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
+      matches.push(...same.map((note) => ({ ...note, ...checked })))
     }
     if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
     await listener.onRecords(checked.records)

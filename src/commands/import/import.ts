@@ -135,13 +135,13 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds the plants that no earlier import added. `skipped`: the number of the others. */
+/** Adds the plants that no earlier import added. `skipped`: the number of the others, whose conflicts count, too. */
 async function addNew({ name, input, flags, progress }: Job, checked: Checked, url: string) {
   const { again = false, dryRun } = flags
   const { path } = input
   const { plants } = checked
   const earlier = findEarlier(checked, path, again)
-  const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0 }
+  const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
   const isKnown = !earlier || path === undefined || checked.matches.some((match) => match.path === path)

@@ -16,8 +16,8 @@ export type Note = {
 }
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
-/** A note whose bytes the input starts with, and the number of plants in them. */
-export type Match = StoredNote & { plants: number }
+/** A note whose bytes the input starts with, and the numbers of plants and of conflicts in them. */
+export type Match = StoredNote & { plants: number; conflicts: number }
 
 const prefix = 'import/'
 
