@@ -188,10 +188,11 @@ for (const { name, createDatabase } of engines)
 
 for (const { name, createDatabase } of engines)
   test(`${name}: of two simultaneous imports of an input, refuses one and adds each plant once`, async (t) => {
-    for (const isLater of [false, true]) {
+    for (const [isLater, isContinued] of [[], [true], [false, true]]) {
       const url = await createDatabase(t)
       const store = await open(t, url)
       const path = writeInput(t, ndjson)
+      if (isContinued) await interrupt(t, url)
       const first = start(t, ['import', path, '--quiet'], url)
       // Either both read the progress before the first batch, or the first one is already adding.
       if (isLater) await until(async () => (await store.log.head()).position > 0)

@@ -44,9 +44,9 @@ async function append(store: Store, entries: Entry[], note: NoteChange): Promise
     return await store.log.append(entries, { note })
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    const { key, before, value } = note
+    const { key, before } = note
     const now = (await store.notes(key).catch(() => undefined))?.get(key) ?? before
-    if (now !== before && now !== value)
+    if (error.outcome === 'nothing-added' && now !== before)
       throw new InputError('another import of this input is running: wait until it ends')
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)
   }
