@@ -1,5 +1,4 @@
 // export: writes the plants of the log into a file, or to stdout, page by page from the JSON text in the log.
-import { extname } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
@@ -76,7 +75,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
 function chooseForm(file: string, options: Options, command: Command) {
   const ending = /(\.gz|\.zst)?$/i.exec(file)?.[0] ?? ''
   const compress = compressors[ending.toLowerCase() as keyof typeof compressors]
-  const inner = extname(file.slice(0, file.length - ending.length)).toLowerCase()
+  const inner = /(\.[^./\\]*)?$/.exec(file.slice(0, file.length - ending.length))?.[0].toLowerCase() ?? ''
   const format = options.format ?? (inner === '' ? 'ndjson' : formats[inner as keyof typeof formats])
   const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
   if (format === undefined)

@@ -51,7 +51,7 @@ for (const { name, createDatabase } of engines) {
     t.equal(json.split('\n').length, plants.length + 3, 'a line per plant')
     const after = ['--after', String(fixture.length)]
     const csv = 'name,tag,id\n"a ""b"" \\ }",},0\n 山椒 🌿\u2028,,\n"a,b;c","\ufeff=1+1 ",9007199254740991\n'
-    t.equal((await readExport(t, url, 'odd.CSV', ...after)).toString(), csv)
+    t.equal((await readExport(t, url, '.CSV', ...after)).toString(), csv)
     const marked = await readExport(t, url, 'odd.csv.gz', ...after, '--bom')
     t.equal(gunzipSync(marked).toString(), `\ufeff${csv}`, 'spreadsheets read it as UTF-8')
     const bare = odd.map(({ name, tag }) => ({ name, tag }))
@@ -156,7 +156,7 @@ test('exports to stdout or a file, and reports the end of the log', async (t) =>
     [['--after', '-1'], 2, /from 0 to/],
     [['--format', 'xml'], 2, /ndjson, json, csv/],
     [['--bom'], 2, /--bom is for CSV/],
-    [[join(dirname(path), 'plants.xml')], 2, /unknown ending \.xml of FILE: use \.ndjson, \.jsonl/],
+    [[join(dirname(path), '.xml.gz')], 2, /unknown ending \.xml of FILE: use \.ndjson, \.jsonl/],
   ]
   for (const [args, code, stderr] of bad) t.match(await run(...args), { code, stdout: '', stderr }, `${args}`)
   t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'creates nothing')
