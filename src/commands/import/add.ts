@@ -9,9 +9,15 @@ import { type Match, type Note, nameNote } from './notes.ts'
 
 /** `path`: of the input; `earlier`: the import to continue; `again`: --again is set. */
 type Target = { path: string | undefined; store: Store; earlier: Match | undefined; again: boolean }
+/** Receives the outcomes of a batch, and the number of its last plant. */
+type OnBatch = (outcomes: Outcome[], last: number) => void
 
-/** Appends the plants after the end of the earlier import; yields the outcomes of each batch. */
-export async function* addPlants(checked: Checked, { path, store, earlier, again }: Target) {
+/**
+ * Appends the plants after the end of the earlier import. Resolves to a change of the note to make once the results are
+ * shown, if any: until then, the same command with --again continues.
+ */
+export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
+  const { path, store, earlier, again } = target
   // An interrupted import reuses its note, so that of two concurrent imports of one input only one succeeds.
   const own = earlier?.isWhole ? undefined : earlier
   const isAgain = own?.isAgain ?? again
@@ -28,25 +34,27 @@ export async function* addPlants(checked: Checked, { path, store, earlier, again
   let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]
   for (const { last, bytes, hash } of checked.batches) {
     if (last <= done) continue
-    const isWhole = last === checked.plants
+    const isWhole = last === checked.plants && !isAgain
     const note: Note = { path, bytes, hash, date: new Date().toISOString(), isWhole, isAgain }
     const value = JSON.stringify(note)
-    yield await append(store, checked.kept.readPlants(done, last), { key, before, value })
+    onBatch(await append(store, checked.kept.readPlants(done, last), { key, before, value }), last)
     before = value
     done = last
     // Gives other processes, which poll for the lock of a SQLite file, a chance to get it.
     await sleep(2)
   }
+  const isOpen = isAgain && (again || isNew)
+  return isOpen ? { key, before, value: JSON.stringify({ ...JSON.parse(before), isWhole: true }) } : undefined
 }
 
-async function append(store: Store, entries: Entry[], note: NoteChange): Promise<Outcome[]> {
+/** Throws InputError or CommandError. */
+export async function append(store: Store, entries: Entry[], note: NoteChange): Promise<Outcome[]> {
   try {
     return await store.log.append(entries, { note })
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    const { key, before } = note
-    const now = (await store.notes(key).catch(() => undefined))?.get(key) ?? before
-    if (error.outcome === 'nothing-added' && now !== before)
+    const now = (await store.notes(note.key).catch(() => undefined))?.get(note.key) ?? note.before
+    if (error.outcome === 'nothing-added' && now !== note.before)
       throw new InputError('another import of this input is running: wait until it ends')
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)
   }

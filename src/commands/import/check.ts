@@ -41,11 +41,9 @@ export async function checkInput(source: Source, store: Store | undefined, liste
       if (plant !== undefined && ++checked.records === 1) checked.firstHash = hashTo(end)
       if (fault !== undefined) listener.onFault(record, fault)
       if (fault !== undefined || plant === undefined) kept.addReject(text)
-      if (isPlant) {
-        checked.plants++
-        checked.conflicts += Number(fault !== undefined)
-        bytes = end
-      }
+      checked.plants += Number(isPlant)
+      checked.conflicts += Number(isPlant && fault !== undefined)
+      if (isPlant) bytes = end
       // Also at the end of an invalid record, which may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
       matches.push(...same.map((note) => ({ ...note, ...checked })))

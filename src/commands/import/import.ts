@@ -10,7 +10,7 @@ import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreMissing } from '../../store/errors.ts'
 import { isUnwritable } from '../../store/sqlite/errors.ts'
-import { addPlants } from './add.ts'
+import { addPlants, append } from './add.ts'
 import { type Checked, checkInput } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
@@ -71,44 +71,46 @@ async function run(path: string, flags: Flags): Promise<void> {
   const name = path === '-' ? 'stdin' : path
   if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects)
   const advice = 'interrupted; run the same command again to continue'
-  await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
-    try {
+  try {
+    const last = await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
       const input = openInput(path)
-      await importInput({ name, input, flags, progress, signal }).finally(input.close)
-    } catch (error) {
-      // An error of `write` is one of stdout.
-      const { message, syscall = 'write' } = error as NodeJS.ErrnoException
-      if (isUnwritable(error))
-        throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
-      if (!(error instanceof InputError) && syscall === 'write') throw error
-      throw new CommandError(`${name}: ${message}`)
-    }
-  })
+      return importInput({ name, input, flags, progress, signal }).finally(input.close)
+    })
+    // Everything is shown, so a signal prints no advice any more.
+    const open = { mode: 'write', logger: silent } as const
+    if (last) await withStore(findDatabase(flags), open, (store) => append(store, [], last))
+  } catch (error) {
+    // An error of `write` is one of stdout.
+    const { message, syscall = 'write' } = error as NodeJS.ErrnoException
+    if (isUnwritable(error))
+      throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
+    if (!(error instanceof InputError) && syscall === 'write') throw error
+    throw new CommandError(`${name}: ${message}`)
+  }
 }
 
 /** Where SQLite makes temporary files. */
 const { SQLITE_TMPDIR, TMPDIR } = process.env
 const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
 
-/** Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
-async function importInput(job: Job): Promise<void> {
+/** Resolves as `addPlants`. Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
+async function importInput(job: Job) {
   const { name, input, flags, progress, signal } = job
-  const { chunks } = input
-  const { value: head = Buffer.alloc(0) } = await chunks.next()
+  const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
   const url = findDatabase(flags)
-  const { checked, faults, reasons } = await checkAll(job, { form, head, chunks }, url)
+  const { checked, faults, reasons } = await checkAll(job, { form, head, chunks: input.chunks }, url)
   const { records, plants, conflicts, kept } = checked
   const isRefused = faults > 0 && !flags.skipInvalid
-  const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, checked, url)
+  const { counts, last } = isRefused ? { counts: noOutcomes } : await addNew(job, checked, url)
+  const { conflict, ...added } = counts
   progress.end()
-  if (faults > 0) process.exitCode = 1
   if (conflict > conflicts) progress.say(`${name}: other clients added some of the ids; --dry-run names them`)
-  if (flags.rejects !== undefined && faults > 0)
-    await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
-  if (!isRefused) return
+  if (flags.rejects !== undefined && faults > 0)
+    await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
+  if (!isRefused) return last
   const shown = `${separate(faults)} of ${count(records, 'record')}`
   throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
 }
@@ -136,26 +138,22 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
 /** Adds the plants that no earlier import added. `skipped`: the number of the others, whose conflicts count, too. */
-async function addNew({ name, input, flags, progress }: Job, checked: Checked, url: string) {
+async function addNew({ name, input: { path }, flags, progress }: Job, checked: Checked, url: string) {
   const { again = false, dryRun } = flags
-  const { path } = input
   const { plants } = checked
   const earlier = findEarlier(checked, path, again)
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
-  const isKnown = !earlier || path === undefined || checked.matches.some((match) => match.path === path)
-  if (dryRun || (plants === counts.skipped && isKnown)) return counts
-  let done = counts.skipped
+  const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
+  if (dryRun || (plants === counts.skipped && (!earlier || (isKnown && !again)))) return { counts }
   const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
-  await withStore(url, open, async (store) => {
-    for await (const outcomes of addPlants(checked, { path, store, earlier, again })) {
+  const add = (store: Store) =>
+    addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
-      done += outcomes.length
-      progress.show(done, plants)
-    }
-  })
-  return counts
+      progress.show(last, plants)
+    })
+  return { counts, last: await withStore(url, open, add) }
 }
 
 type Counts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number>

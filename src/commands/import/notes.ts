@@ -4,7 +4,8 @@ import type { Store } from '../../store/engine.ts'
 
 /**
  * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `date`: of the
- * last batch; `isWhole`: all of the input was added; `isAgain`: the import began with --again.
+ * last batch; `isWhole`: all of the input was added, and with --again the results shown; `isAgain`: the import began with
+ * --again.
  */
 export type Note = {
   path?: string | undefined
