@@ -82,8 +82,8 @@ const not1252 = /^input: line 2: is not UTF-8; .* iconv -f windows-1252 -t utf-8
 
 /** Inputs that are refused as a whole, and the reason. */
 const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] = [
-  ['', /^input: is empty$/],
-  [' \n\n', /^input: is empty$/],
+  ['', /^input: is empty, or begins with 128 KiB of white space$/],
+  ['\n'.repeat(2 ** 18) + good, /^input: is empty, or begins with 128 KiB of white space$/],
   [
     '{"a": [{"name":"a"}]}\n',
     /holds the array "a"; this converts it: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
@@ -112,6 +112,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [zstd.subarray(0, -2), /^input: the zstd data is cut short$/],
   [flip(zstd, zstd.length - 1), /the zstd data is damaged: .*checksum/],
   [bytes(zstd, 'junk'), /the zstd data is damaged/],
+  [Buffer.from('28b52ffd00a8010000', 'hex'), /^input: needs too much memory: zstd -d --long=31 FILE$/],
   [`[${good},\n{"name":"${long}"}]`, /^input: line 2: is longer than 1024 KiB/],
   [`name,${long}\n`, /^input: line 1: is longer than 1024 KiB: is a quotation mark missing\?$/],
   [`name,tag,x\na,,"${'b\n'.repeat(2 ** 20)}"\n`, /^input: line 2: is longer than 1024 KiB/, any],

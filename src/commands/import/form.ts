@@ -18,7 +18,7 @@ const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
 /** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
-  [/^\s*$/, 'is empty'],
+  [/^\s*$/, 'is empty, or begins with 128 KiB of white space'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],

@@ -63,6 +63,7 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is cut short`)
+    if (/TooLarge/.test(`${code}`)) throw new InputError('needs too much memory: zstd -d --long=31 FILE')
     if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
     throw new InputError(`the ${name} data is damaged: ${message}`)
   }
