@@ -113,10 +113,8 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [flip(zstd, zstd.length - 1), /the zstd data is damaged: .*checksum/],
   [bytes(zstd, 'junk'), /the zstd data is damaged/],
   [Buffer.from('28b52ffd00a8010000', 'hex'), /^input: needs too much memory: zstd -d --long=31 FILE$/],
-  [`[${good},\n{"name":"${long}"}]`, /^input: line 2: is longer than 1024 KiB/],
-  [`name,${long}\n`, /^input: line 1: is longer than 1024 KiB: is a quotation mark missing\?$/],
-  [`name,tag,x\na,,"${'b\n'.repeat(2 ** 20)}"\n`, /^input: line 2: is longer than 1024 KiB/, any],
-  [`name,tag\n"b,\n${long}`, /^input: line 2: is longer than 1024 KiB/],
+  [`[${good},\n{"name":"${long}"}]`, /^input: line 2: is longer than 1024 KiB$/],
+  [`name,${long}\n`, /^input: line 1: is longer than 1024 KiB$/],
   [`[${good},\n{"na`, /^input: line 3: the JSON array does not end: the input is cut short$/],
   [`[${good},{"name":"b,\n"tag":""}]`, /^input: line 2: the JSON array does not end/],
   [`[${good}]\n[]`, /^input: line 3: text follows the JSON array$/],
@@ -149,7 +147,7 @@ test('refuses an unreadable input with one sentence, and creates no database', a
 })
 
 const [open, inside, again, joined] = [
-  /a quoted cell begins here and does not end$/,
+  /a quoted cell begins here and does not end/,
   /^a quotation mark is inside a cell/,
   /is the header row again$/,
   /begins with a byte/,
@@ -187,13 +185,12 @@ const faulty: [
   // An unclosed quoted cell: alone, after a closed one, and in a long input.
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
-  [`name,tag\n"b,\n${`${'c'.repeat(200)},\n`.repeat(4000)}`, { 2: open }, 'name,tag\n"b,\n'],
-  // A quotation mark inside a cell, whose further lines are no rows.
+  [`name,tag\n"b,\n${`${'c'.repeat(200)},\n`.repeat(6000)}`, { 2: open }, 'name,tag\n"b,\n'],
+  // A quotation mark inside a cell, the lines of which are no rows; but not one that begins another cell.
   ['name,tag\nb"c",\nd,\n', { 2: inside }, 'name,tag\nb"c",\n'],
-  ['name,tag\nb,"c\nd\n3" e\nf""\ng"\na,\n', { 2: inside }, 'name,tag\nb,"c\nd\n3" e\nf""\ng"\n'],
-  ['name,tag,x\nb,"c\nd"e,"f\ng\nh"\na,,"i",\n', { 2: inside }, 'name,tag,x\nb,"c\nd"e,"f\ng\nh"\n', any],
-  ['name,tag,x\nb,, "c\nd\ne"\na,,\n', { 2: inside }, 'name,tag,x\nb,, "c\nd\ne"\n', any],
-  [`name,tag\n"b"c,\n${'a,\n'.repeat(400_000)}`, { 2: inside }, 'name,tag\n"b"c,\n'],
+  ['name,tag\nb,"c\nd\n3" e\na,\n', { 4: inside }, 'name,tag\nb,"c\nd\n3" e\n'],
+  ['name,tag,x\nb,, "c\nd\ne"\na,,\n', { 4: inside }, 'name,tag,x\nb,, "c\nd\ne"\n', any],
+  ['name,tag\nb,"c\n"d",e\n', { 2: inside }, 'name,tag\nb,"c\n'],
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
   [

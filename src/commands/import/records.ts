@@ -3,9 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Form } from './form.ts'
 import { byteOrderMark, type Input, InputError } from './input.ts'
 
-/** The longest record, and the longest search for the end of a cell that has a quotation mark inside. */
+/** The longest record, and the longest search for the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
-const tooLong = `is longer than ${maxRecordBytes / 1024} KiB: is a quotation mark missing?`
 
 /**
  * `line`: where it starts, counted from 1; `end`: the offset of its end in the input, before the line break, which is part of
@@ -21,14 +20,14 @@ export type InputRecord = {
 
 /**
  * A record that was found at an offset of a text. `start`: where it starts, if that is later; `next`: where to continue;
- * `isBlank`: there is no record, as in an empty line; `refusal`: why the input is refused.
+ * `fault`: of its last line; `isBlank`: there is no record, as in an empty line; `refusal`: why the input is refused.
  */
 type Found = {
   start?: number
   end: number
   next: number
   cells?: string[]
-  fault?: { reason: string; offset: number } | undefined
+  fault?: string
   isBlank?: boolean
   refusal?: string
 }
@@ -62,8 +61,8 @@ export async function* readRecords({ form, head, chunks }: Source) {
       const { start = from, end, next, cells = [], fault, isBlank = end === start, refusal } = found
       if (refusal) throw new InputError(`line ${lineOf(start)}: ${refusal}`)
       const record = text.slice(start, form.format === 'json' ? end : next)
-      const { reason, offset = start } = fault ?? {}
-      if (!isBlank) records.push({ line: lineOf(offset), end: at + end, text: record, cells, fault: reason })
+      if (!isBlank)
+        records.push({ line: lineOf(fault ? end : start), end: at + end, text: record, cells, fault })
       from = next
     }
     yield { records, hashTo }
@@ -71,7 +70,8 @@ export async function* readRecords({ form, head, chunks }: Source) {
     lineOf(from)
     rest = text.slice(from)
     at += from
-    if (rest.length > maxRecordBytes) throw new InputError(`line ${line}: ${tooLong}`)
+    if (rest.length > maxRecordBytes)
+      throw new InputError(`line ${line}: is longer than ${maxRecordBytes / 1024} KiB`)
   }
 }
 
@@ -82,7 +82,7 @@ const findLine: Find = (text, from, isLast) => {
   return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
 }
 
-const unclosedFault = 'a quoted cell begins here and does not end'
+const unclosedFault = `a quoted cell begins here and does not end within ${maxRecordBytes / 1024} KiB`
 const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if blanks precede it, or use --quote none'
 
@@ -93,34 +93,30 @@ const insideFault =
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blank = trim ? '[ \\t]*' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
-  const end = `(?:${between}|\r?\n|\r?$)`
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
-  // A quoted cell with a quotation mark inside ends at the next one that ends a cell, unless one that begins a cell (\4:
-  // behind the same blanks) comes first. The empty group matches if more text may change the end.
-  const quoted = `[ \\t]*"[^"]*(?:""[^"]*)*(?="(?!"))`
-  const next = `[^"]*(?:(?<![${between}\n]\\4)(?:""|"(?!"))[^"]*)*?`
-  const ended = `${next}(?<![${between}\n]\\4)"(?=[ \\t]*${end})|(?=${next}(?<=[${between}\n]\\4)")`
-  const open = `(?:${quoted}|(?!${blank}")(?=[ \\t]*"))()`
-  const broken = `(?=([ \\t]*))(?:${quoted}(?:${ended})|${open}|(?![ \\t]*"))[^${between}\n]*?`
-  const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?)|(${broken}))(${end})`, 'y')
+  const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
+  const quoted = '[ \\t]*"[^"]*(?:""[^"]*)*'
+  const unclosed = new RegExp(`${quoted}$`, 'y')
+  // One behind a separator begins another cell.
+  const closed = new RegExp(`${quoted}(?<![${between}\n])"`, 'y')
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
   const findRow: Find = (text, from, isLast) => {
     const cells: string[] = []
-    let fault: Found['fault']
     for (let at = from; ; at = cell.lastIndex) {
-      cell.lastIndex = at
-      const [, inner, bare = '', broken, , open, separator] = cell.exec(text) ?? []
+      cell.lastIndex = unclosed.lastIndex = closed.lastIndex = at
+      const [, inner, bare = '', separator] = cell.exec(text) ?? []
       if (separator === undefined) {
-        const fault = { reason: unclosedFault, offset: at }
-        return isLast ? { ...(findLine(text, at, isLast) as Found), fault } : undefined
+        const isUnclosed = unclosed.test(text)
+        if (isUnclosed && !isLast && text.length - from < maxRecordBytes) return undefined
+        // The lines of a quoted cell are not rows.
+        const line = findLine(text, closed.test(text) ? closed.lastIndex : at, isLast)
+        return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
-      const isOpen = open !== undefined && text.length - from < maxRecordBytes
-      if (!isLast && (isOpen || /^\r?$/.test(separator))) return undefined
-      if (broken !== undefined) fault ??= { reason: insideFault, offset: at }
+      if (!isLast && /^\r?$/.test(separator)) return undefined
       cells.push(inner === undefined ? bare : unquote(inner))
       if (separator !== delimiter)
-        return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells, fault }
+        return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
     }
   }
   return (text, from, isLast) => {
