@@ -3,6 +3,7 @@
 import tap from 'tap'
 import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
+import { until } from '../support/until.ts'
 
 const { Tokens } = await import('../../src/tokens/tokens.ts')
 const { add, collectLines, entry, listNames, open, unavailable } = await import('../support/stores.ts')
@@ -177,21 +178,27 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
 
 tap.test('does not return to a primary that was deposed and came back', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
-  const store = await open(t, cluster.url())
+  const [store, other] = [await open(t, cluster.url()), await open(t, cluster.url())]
   await add(store, 'a')
+  await other.log.append([])
+  t.strictSame(await listNames(other), ['a'])
   await cluster.caughtUp()
   const deposed = cluster.primary
-  await deposed.stop()
+  deposed.signal('SIGSTOP')
   await cluster.failOver()
   t.strictSame(await eventually(() => add(store, 'b')), ['added'])
-  await deposed.start()
-  for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, cluster.url())), ['a', 'b'])
+  deposed.signal('SIGCONT')
+  // Its connections still lead to the old primary, which answers.
+  await until(async () => (await eventually(() => listNames(other))).length === 2)
+  t.strictSame(await eventually(() => other.log.append([entry('c', 1)])), ['added'])
+  t.strictSame(await eventually(() => listNames(store)), ['a', 'b', 'c'])
+  for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, cluster.url())), ['a', 'b', 'c'])
   await cluster.primary.stop()
   const message = /was deposed: it is on timeline 00000001/
   await t.rejects(Promise.resolve(store.log.head()), { ...unread, message })
   await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
   await cluster.primary.start()
-  t.strictSame(await eventually(() => listNames(store)), ['a', 'b'])
+  t.strictSame(await eventually(() => listNames(store)), ['a', 'b', 'c'])
   t.strictSame(await deposed.query('SELECT max(position)::int AS last FROM plants'), [{ last: 1 }])
 })
 

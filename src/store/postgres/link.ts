@@ -26,6 +26,7 @@ export function makeLink(servers: Servers, role: Role) {
   }
 
   async function open(deadlineMs: number, makeError: () => unknown): Promise<Session> {
+    if (current) await servers.look()
     if (current && servers.follows(current)) return current
     current?.destroy()
     opening ??= servers
@@ -39,7 +40,12 @@ export function makeLink(servers: Servers, role: Role) {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
     const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
-      return await (servers.isReading ? work(session) : withTimeout(work(session), timeoutMs, makeError))
+      const result = await (servers.isReading
+        ? work(session)
+        : withTimeout(work(session), timeoutMs, makeError))
+      // What a server did after another one took over may be lost.
+      if (!servers.follows(session)) throw new Error('another server has taken over')
+      return result
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
       // Other work on the session may have failed before.

@@ -6,7 +6,7 @@ import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
-import { endBarriers, Session } from './session.ts'
+import { endBarriers, leaseMs, Session } from './session.ts'
 import { createStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
@@ -21,6 +21,11 @@ const settleMs = 500
 /** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2
 
+/** True if `other` is, or was, on a later timeline of the same cluster. */
+function isLater(other: Session | undefined, { timeline, system }: Session): boolean {
+  return other?.system === system && (other.timeline ?? '') > (timeline ?? '')
+}
+
 export class Servers {
   readonly #urls: string[]
   readonly #options: OpenOptions
@@ -33,6 +38,11 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
+  /** Sessions that only look at timelines, by URL. */
+  readonly #watches = new Map<string, Session>()
+  /** When the last look began, as `performance.now()`, and the one that is in progress. */
+  #lookedMs = -Infinity
+  #looking: Promise<void> | undefined
   /** True for a read-only store: reading all of it may take long. */
   readonly isReading: boolean
   /** The store's id, once a first connection was made. */
@@ -48,6 +58,39 @@ export class Servers {
 
   follows({ origin }: Session): boolean {
     return origin === this.#followed?.origin
+  }
+
+  /**
+   * Looks at all servers every `leaseMs` while it is called, and follows one that is on a later timeline. Waits only for a
+   * look that is overdue, as after a time without requests.
+   */
+  async look(): Promise<void> {
+    const ageMs = performance.now() - this.#lookedMs
+    if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
+    this.#looking ??= this.#lookAtAll().finally(() => (this.#looking = undefined))
+    if (ageMs > 2 * leaseMs) await this.#looking
+  }
+
+  async #lookAtAll(): Promise<void> {
+    const startMs = performance.now()
+    await Promise.all(this.#urls.map((url) => this.#lookAt(url)))
+    this.#lookedMs = startMs
+  }
+
+  async #lookAt(url: string): Promise<void> {
+    const kept = this.#watches.get(url)
+    const session = kept ?? new Session(url, this.#closing.signal)
+    try {
+      this.#watches.set(url, session)
+      const answer: Promise<unknown> = kept ? kept.identify(settleMs) : session.open(true, settleMs)
+      await withTimeout(answer, settleMs, () => new Error('no answer'))
+      if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
+    } catch {
+      // A server that does not answer shows nothing. It may have restarted since the last look.
+      session.destroy()
+      this.#watches.delete(url)
+      if (kept) await this.#lookAt(url)
+    }
   }
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and all share its failure. */
@@ -110,10 +153,10 @@ export class Servers {
   }
 
   /** Throws if a server of the same cluster is, or was, on a later timeline. A URL with one host leaves no choice. */
-  #refuseDeposed({ timeline, system, server }: Session, all: Session[]): void {
+  #refuseDeposed(session: Session, all: Session[]): void {
+    const { timeline, server } = session
     if (!timeline || this.#urls.length === 1) return
-    const isLater = (other?: Session) => other?.system === system && (other.timeline ?? '') > timeline
-    const later = [this.#followed, ...all].find(isLater)
+    const later = [this.#followed, ...all].find((other) => isLater(other, session))
     if (later)
       throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${later.timeline} was seen`)
   }

@@ -75,16 +75,22 @@ export class Session {
   async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
-    const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
-    const { read_only, is_backed, timeline, system, place } = rows[0] as Row
-    this.timeline = timeline
-    this.system = system
-    this.origin = `${timeline}/${system}/${place}`
+    const { read_only, is_backed } = await this.identify(timeoutMs)
     if (isReading) await this.query('SET default_transaction_read_only = on')
-    else if (timeline === null) throw new Error('it is a standby and does not accept writes')
+    else if (this.timeline === null) throw new Error('it is a standby and does not accept writes')
     else if (read_only === 'on')
       throw new Error('it does not accept writes: default_transaction_read_only is on')
     else refuseAlone(is_backed)
+  }
+
+  /** Applies the settings, and reads the origin: a standby may have been promoted since the last time. */
+  async identify(timeoutMs: number): Promise<Row> {
+    const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
+    const row = rows[0] as Row
+    this.timeline = row.timeline
+    this.system = row.system
+    this.origin = `${row.timeline}/${row.system}/${row.place}`
+    return row
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
