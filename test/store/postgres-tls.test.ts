@@ -59,9 +59,10 @@ tap.test('says what a URL lacks', { skip }, async (t) => {
 
 tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {
   for (const [answer, message] of [
-    // AuthenticationGSS, and a message that ends too soon.
+    // AuthenticationGSS, a message that ends too soon, and an error without its last bytes.
     [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /asks for GSSAPI, which is not supported: use scram-sha-256/],
     [[0x52, 0, 0, 0, 1], /out of range/],
+    [[0x45, 0, 0, 0, 6, 0x4d, 0x78], /a message that does not end/],
   ] as const) {
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.write(Buffer.from(answer)))

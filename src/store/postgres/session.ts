@@ -1,6 +1,7 @@
 // A session with one server: its settings, the origin of its log, and the conditions for trusting it.
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
+import { BufferReader } from 'pg-protocol/dist/buffer-reader.js'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
@@ -179,6 +180,14 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
+
+// pg-protocol reads an error that lacks its last NUL for ever: past the end of the bytes, every text is empty.
+const readString = BufferReader.prototype.string
+BufferReader.prototype.string = function (length) {
+  const text = readString.call(this, length)
+  if (text === '' && length > 0) throw new Error('the server sent a message that does not end')
+  return text
+}
 
 /** Ends the connection if pg cannot parse a message: pg parses in a listener, whose error would end the process. */
 function guardParser({ connection }: pg.Client): void {
