@@ -103,6 +103,7 @@ testPostgres('overrides settings of a role that would break the service', async 
     enable_indexscan: 'off',
     idle_session_timeout: '1s',
     lock_timeout: '1s',
+    row_security: 'on',
     statement_timeout: '1s',
     transaction_timeout: '1s',
   }
