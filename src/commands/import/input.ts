@@ -57,8 +57,6 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
       const fed = feed(decoder, rest, chunks)
       yield* decoder
       rest = await fed
-      // gzip(1) disregards zeros behind the data, too.
-      if (name === 'gzip' && rest && (await areZeros(rest, chunks))) return
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -86,10 +84,4 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
     decoder.destroy(error as Error)
   }
   return undefined
-}
-
-async function areZeros(rest: Buffer, chunks: Chunks): Promise<boolean> {
-  if (rest.some(Boolean)) return false
-  for await (const chunk of chunks) if (chunk.some(Boolean)) return false
-  return true
 }
