@@ -1,4 +1,4 @@
-// Content codings of lists: which one a client gets (RFC 9110, section 12.5.3), and how it is made.
+// Content codings: which one a client gets (RFC 9110, section 12.5.3), and how it is made.
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { LRUCache } from 'lru-cache'

@@ -54,7 +54,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
       const { writableFinished, statusCode } = reply.raw
-      // 499: the client left first. A list that failed midway, which is no problem, has been given its status.
+      // 499: the client left first. A list that failed midway has the status 500, and no `problem`.
       const status = writableFinished || (statusCode >= 500 && !reply.problem) ? statusCode : 499
       count?.(request, reply, { status, durationMs })
       if (!write) return

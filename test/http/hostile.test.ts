@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { test } from 'tap'
-import { createDirectory } from '../support/engines.ts'
+import { cli } from '../support/commands.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
+import { inherited, spawnProgram } from '../support/processes.ts'
 import { request, startApp, startService, token } from '../support/service.ts'
 import { fillLarge } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
@@ -77,4 +79,25 @@ test('a body that ends too early is refused in these words', async (t) => {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.end(String(shapes['half a body']))
   t.match(await text(socket), /^HTTP\/1.1 400 .*it ended too early/s)
+})
+
+test('survives more requests for files than it may open files', {
+  skip: process.platform === 'win32',
+}, async (t) => {
+  const env = {
+    ...inherited(),
+    DATABASE_URL: await sqlite.createDatabase(t),
+    PORT: '0',
+    ACCESS_TOKENS: token,
+  }
+  const line = `ulimit -n 256; exec '${process.execPath}' '${cli}' serve`
+  const url = await spawnProgram(t, 'sh', ['-c', line], { env, input: null }).prints(/listening on (\S+)/)
+  const get = (more = '') => `GET /docs/static/swagger-ui.css HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+  const flood = async () => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.write(get().repeat(900) + get('Connection: close\r\n'))
+    return (await text(socket)).length
+  }
+  t.ok(Math.min(...(await Promise.all([flood(), flood(), flood(), flood()]))) > 0)
+  t.equal((await request(`${url}/plants`)).text, '[]')
 })

@@ -77,7 +77,7 @@ test('pages and documents that need no token are compressed', async (t) => {
     }
 })
 
-test('a file is compressed once, however many ask for it', async (t) => {
+test('many requests for a compressed file do not fill the memory', async (t) => {
   const { app } = await startApp(t)
   const file = { url: '/docs/static/swagger-ui-bundle.js', headers: { 'accept-encoding': 'br' } }
   const { maxRSS: before } = process.resourceUsage()

@@ -74,10 +74,10 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
 /** Serves the pages and the contract, each made at its first request. */
 function servePages(app: FastifyInstance, base: string): void {
   const serve = (path: string, make: () => string | Promise<string>, type = 'text/html') => {
-    let made: Promise<Buffer> | undefined
+    let made: string | undefined
     app.get(path, async (_request, reply) => {
-      made ??= Promise.resolve(make()).then((text) => Buffer.from(text))
-      return reply.type(`${type}; charset=utf-8`).send(await made)
+      made ??= await make()
+      return reply.type(`${type}; charset=utf-8`).send(made)
     })
   }
 
