@@ -85,10 +85,8 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
     // Fastify sets `connection: close` for a body that it cannot parse. The connection is kept: a client that is still
-    // sending would not get this answer, nor those to requests that it has pipelined. One that waits for 100 may send its
-    // next request instead of the body.
-    const isKept = reply.raw.shouldKeepAlive && request.headers.expect === undefined
-    if (isKept && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
+    // sending would not get this answer, nor those to requests that it has pipelined.
+    if (reply.raw.shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')
     return reply
       .code(body.status)

@@ -34,7 +34,9 @@ const config = { scope: 'plants:write' } as const
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   const { expect = '', 'content-length': length = 0 } = raw.headers
   const isAsked = /(^|\W)100-continue($|\W)/i.test(expect) && raw.httpVersionMinor > 0
-  if (isAsked && Number(length) <= maxBodyBytes) reply.raw.writeContinue()
+  // Without 100 the client may send its next request instead of the body.
+  if (isAsked && Number(length) > maxBodyBytes) reply.raw.shouldKeepAlive = false
+  else if (isAsked) reply.raw.writeContinue()
   done(null, payload)
 }
 

@@ -12,7 +12,7 @@ import { createDirectory, engines } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { compose as composeParts, send } from '../support/wire.ts'
+import { compose as composeParts, exchange, send } from '../support/wire.ts'
 import { ask, idOf, plant, start } from './start.ts'
 
 const challenge = (answer: { headers: Headers }) => answer.headers.get('www-authenticate')
@@ -153,6 +153,16 @@ test('100 Continue is sent once the token is verified', async (t) => {
   t.match(await answer(), 'HTTP/1.1 100 Continue')
   send(body)
   t.match(await answer(), 'HTTP/1.1 200 OK')
+})
+
+test('the connection is kept after an error behind 100 Continue', async (t) => {
+  const { port } = await start(t)
+  const bytes = compose(`Bearer ${token}`, '{', { Expect: '100-continue' })
+  const answers = await exchange(port, Buffer.concat([bytes, compose(`Bearer ${token}`, '{')]), 3)
+  t.strictSame(
+    answers.map(({ status }) => status),
+    [100, 400, 400],
+  )
 })
 
 test('100 Continue is not sent for a body that is too large', async (t) => {
