@@ -66,20 +66,23 @@ const queries: [query: string, ...faults: string[]][] = [
   ['limit=x&offset=1&after=1&after=2', 'unknown offset', 'type limit', 'format after'],
 ]
 
+const open = { Authorization: undefined }
+const large: Parts = {
+  body: `5000\r\n${text(0x5000, ' ')}\r\n0\r\n\r\n`,
+  headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
+}
+const typed = (type: string | undefined): Parts => ({ body: '{}', headers: { 'Content-Type': type } })
+
 /** Other requests and their status. */
 const others: [title: string, status: number, parts: Parts][] = [
   ['a query on the add operation', 400, { target: '/plants?limit=1', body: JSON.stringify(good) }],
   ['a path that is not UTF-8', 400, { target: '/%ff' }],
   ['two tokens', 401, { headers: { Authorization: `Bearer ${token}, Bearer ${token}` } }],
-  [
-    'a token in the query',
-    401,
-    { target: `/plants?access_token=${token}`, headers: { Authorization: undefined } },
-  ],
+  ['a token in the query', 401, { target: `/plants?access_token=${token}`, headers: open }],
   ['an unknown path', 404, { target: '/plant' }],
   ['a trailing slash', 404, { target: '/plants/' }],
   ['another letter case', 404, { target: '/Plants' }],
-  ['no token on an unknown path', 404, { target: '/x', headers: { Authorization: undefined } }],
+  ['no token on an unknown path', 404, { target: '/x', headers: open }],
   ['an escaped path that leaves the docs', 404, { target: '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json' }],
   ['an unknown file of the docs', 404, { target: '/docs/static/nothing.js' }],
   ['a path that is very long', 404, { target: `/${text(5000)}` }],
@@ -89,31 +92,18 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['DELETE of an absolute URL', 405, { method: 'DELETE', target: 'http://plants.test/plants' }],
   ['POST to the docs', 405, { method: 'POST', target: '/docs' }],
   ['a body with a large Content-Length', 413, { body: '{}', headers: { 'Content-Length': '1000000000000' } }],
-  [
-    'a chunked body that becomes too large',
-    413,
-    {
-      body: `5000\r\n${text(0x5000, ' ')}\r\n0\r\n\r\n`,
-      headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
-    },
-  ],
-  ['no media type', 415, { body: '{}', headers: { 'Content-Type': undefined } }],
-  [
-    'a media type that starts like JSON',
-    415,
-    { body: '{}', headers: { 'Content-Type': 'application/jsonl' } },
-  ],
-  ['UTF-16', 415, { body: '{}', headers: { 'Content-Type': 'application/json;charset="UTF-16"' } }],
-  [
-    'another charset after UTF-8',
-    415,
-    { body: '{}', headers: { 'Content-Type': 'application/json;charset=utf-8;charset=latin1' } },
-  ],
+  ['a chunked body that becomes too large', 413, large],
+  ['no media type', 415, typed(undefined)],
+  ['a media type that starts like JSON', 415, typed('application/jsonl')],
+  ['UTF-16', 415, typed('application/json;charset="UTF-16"')],
+  ['another charset after UTF-8', 415, typed('application/json;charset=utf-8;charset=latin1')],
   ['the encoding identity', 415, { body: JSON.stringify(good), headers: { 'Content-Encoding': 'identity' } }],
 ]
 
 const auth = `Host: a\r\nAuthorization: Bearer ${token}\r\n`
-const json = `${auth}Content-Type: application/json\r\n`
+const post = (headers: string, body = '') =>
+  `POST /plants HTTP/1.1\r\n${auth}Content-Type: application/json\r\n${headers}\r\n\r\n${body}`
+const plant = '{"name":"a","tag":""}'
 
 /** Bytes that are not an HTTP request. */
 const garbage: [title: string, status: number, bytes: string][] = [
@@ -123,29 +113,17 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['a header with a space in its name', 400, `GET /plants HTTP/1.1\r\n${auth}X Y: z\r\n\r\n`],
   ['a NUL in a header', 400, `GET /plants HTTP/1.1\r\n${auth}X: \0\r\n\r\n`],
   ['line ends without a carriage return', 400, `GET /plants HTTP/1.1\n${auth.replaceAll('\r', '')}\n`],
-  ['a length that is not a number', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: abc\r\n\r\n`],
-  ['two lengths', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
-  [
-    'a length and chunks',
-    400,
-    `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
-  ],
-  [
-    'a transfer coding without chunks',
-    400,
-    `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip\r\n\r\n`,
-  ],
-  ['a malformed chunk', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`],
+  ['a length that is not a number', 400, post('Content-Length: abc')],
+  ['two lengths', 400, post('Content-Length: 2\r\nContent-Length: 3', '{}')],
+  ['a length and chunks', 400, post('Content-Length: 2\r\nTransfer-Encoding: chunked', '{}')],
+  ['a transfer coding without chunks', 400, post('Transfer-Encoding: gzip')],
+  ['a malformed chunk', 400, post('Transfer-Encoding: chunked', 'xyz\r\n')],
   [
     'an unknown transfer coding before chunks',
     400,
-    `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip, chunked\r\n\r\n15\r\n{"name":"a","tag":""}\r\n0\r\n\r\n`,
+    post('Transfer-Encoding: gzip, chunked', `15\r\n${plant}\r\n0\r\n\r\n`),
   ],
-  [
-    'an extra byte after a plant',
-    400,
-    `POST /plants HTTP/1.1\r\n${json}Content-Length: 21\r\n\r\n{"name":"a","tag":""}x`,
-  ],
+  ['an extra byte after a plant', 400, post('Content-Length: 21', `${plant}x`)],
 ]
 
 /** The store has one plant, and no test adds another. */
@@ -196,8 +174,6 @@ test('400 names what is wrong with the head of a request', async (t) => {
 })
 
 test('a bad body delays no request behind it, and a large one is refused while it is still sent', async (t) => {
-  const chunked = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
-  const large = { body: `4e20\r\n${'x'.repeat(20_000)}\r\n0\r\n\r\n`, headers: chunked }
   for (const [status, bad] of [
     [400, { body: '{' }],
     [413, large],
@@ -267,23 +243,17 @@ function makeHead(bytes: number, target = '/plants'): Parts {
   return { target, headers: { 'X-Long': 'x'.repeat(bytes - counted - 'X-Long'.length) } }
 }
 
+const [longest, tooLong] = [makeTarget(maxUrlBytes), makeTarget(maxUrlBytes + 1)]
+
 /** Requests of the largest accepted size, and larger ones. */
 const sizes: [title: string, status: number, parts: Parts][] = [
-  ['the longest target', 200, { target: makeTarget(maxUrlBytes) }],
-  ['one byte more', 414, { target: makeTarget(maxUrlBytes + 1) }],
+  ['the longest target', 200, { target: longest }],
+  ['one byte more', 414, { target: tooLong }],
   ['the largest head', 200, makeHead(maxHeadBytes - 1)],
   ['one byte more', 431, makeHead(maxHeadBytes)],
-  ['the longest target in a head that is too large', 431, makeHead(maxHeadBytes, makeTarget(maxUrlBytes))],
-  [
-    'the longest target in a head that is far too large',
-    431,
-    makeHead(3 * maxHeadBytes, makeTarget(maxUrlBytes)),
-  ],
-  [
-    'a target that is too long in the largest head',
-    414,
-    makeHead(maxHeadBytes - 1, makeTarget(maxUrlBytes + 1)),
-  ],
+  ['the longest target in a head that is too large', 431, makeHead(maxHeadBytes, longest)],
+  ['the longest target in a head that is far too large', 431, makeHead(3 * maxHeadBytes, longest)],
+  ['a target that is too long in the largest head', 414, makeHead(maxHeadBytes - 1, tooLong)],
   ['the largest body', 200, { body: JSON.stringify(good).padEnd(maxBodyBytes) }],
   ['one byte more', 413, { body: JSON.stringify(good).padEnd(maxBodyBytes + 1) }],
 ]

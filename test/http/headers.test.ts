@@ -128,10 +128,6 @@ test('a missing or malformed X-Request-Id, or one with a token, is replaced by a
 
 const origin = 'https://garden.test'
 
-async function startOpen(t: Test, CORS_ORIGIN: string): Promise<string> {
-  return (await startApp(t, undefined, { env: { CORS_ORIGIN } })).url
-}
-
 function askFirst(url: string, from: string) {
   const headers = {
     origin: from,
@@ -144,7 +140,7 @@ function askFirst(url: string, from: string) {
 
 test('a listed origin may preflight, add, list and read the headers, also of errors', async (t) => {
   for (const named of [origin, `https://other.test, ${origin}`, 'true', '*']) {
-    const url = await startOpen(t, named)
+    const { url } = await startApp(t, undefined, { env: { CORS_ORIGIN: named } })
     const allowed = named === '*' ? '*' : origin
     const asked = await askFirst(url, origin)
     t.equal(asked.status, 204, named)
@@ -171,7 +167,7 @@ test('a listed origin may preflight, add, list and read the headers, also of err
 
 test('without CORS_ORIGIN, and from an origin that is not listed, pages may read nothing', async (t) => {
   for (const named of ['', `${origin}, https://other.test`]) {
-    const url = await startOpen(t, named)
+    const { url } = await startApp(t, undefined, { env: { CORS_ORIGIN: named } })
     const asked = await askFirst(url, 'https://evil.test')
     const answer = await request(`${url}/plants`, { headers: { origin: 'https://evil.test' } })
     if (named === '') assertProblem(t, asked, 405)
