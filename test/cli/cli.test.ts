@@ -23,8 +23,7 @@ test('the first start prints one token and a working curl line; the second print
   await request(`${first.url}/v1/plants`, { body: { name: 'a', tag: '' }, headers })
   const answered = await promisify(execFile)('sh', ['-c', line as string])
   t.equal(answered.stdout, '[{"name":"a","tag":""}]')
-  first.child.kill('SIGTERM')
-  t.match(await first.ended, { code: 0 })
+  t.match(await first.stop(), { code: 0 })
 
   const second = await startService(t, env, directory)
   t.match(second.output().stdout, /^store: [^\n]+\nvalid tokens: 1\. [^\n]+\nlistening on http:\/\/\S+\n$/)

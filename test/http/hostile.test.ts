@@ -56,8 +56,7 @@ test('survives whatever a client sends, even if it disconnects at once', async (
     await Promise.all(Array.from({ length: clientsAtOnce }, visitAll))
     t.equal((await request(`${service.url}/plants?limit=0`)).text, '[]', name)
   }
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0, signal: null })
+  t.match(await service.stop(), { code: 0, signal: null })
   t.equal(service.output().stderr, '', 'the service logs no error')
 })
 

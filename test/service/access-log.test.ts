@@ -31,8 +31,7 @@ test('each request gets one line, without tokens or values of its query', async 
   })
   for (const target of ['/plants#a=secret', '/%ff'])
     await send(Number(new URL(service.url).port), compose({ target }))
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0 })
+  t.match(await service.stop(), { code: 0 })
   t.match(readLines(service), [
     { level: 30, method: 'POST', url: '/plants', route: '/plants', status: 200, requestId: 'mine-1' },
     { method: 'GET', status: 200, remoteAddress: '192.0.2.7', token: /./, bytes: 23 },
@@ -51,8 +50,7 @@ const noIpv6 = !Object.values(networkInterfaces()).some((own) => own?.some(({ fa
 test('with HOST=:: the address of a client with IPv4 is written as such', { skip: noIpv6 }, async (t) => {
   const service = await startService(t, { HOST: '::', LOG_FORMAT: 'json' }, createDirectory(t))
   await request(`http://127.0.0.1:${new URL(service.url).port}/plants`)
-  service.child.kill('SIGTERM')
-  await service.ended
+  await service.stop()
   const addresses = readLines(service).map(({ remoteAddress }) => remoteAddress)
   t.same(addresses, ['127.0.0.1'])
 })
@@ -60,8 +58,7 @@ test('with HOST=:: the address of a client with IPv4 is written as such', { skip
 test('LOG_LEVEL=warn leaves access lines out', async (t) => {
   const service = await startService(t, { LOG_LEVEL: 'warn' }, createDirectory(t))
   await request(`${service.url}/plants`)
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0 })
+  t.match(await service.stop(), { code: 0 })
   t.equal(service.output().stderr, '')
 })
 
@@ -87,6 +84,5 @@ test('counts lines as dropped after the reader of the log has exited, and exits 
   }
   for (const signal = AbortSignal.timeout(patienceMs); (await dropped()) === 0; signal.throwIfAborted())
     t.equal((await request(`${service.url}/plants`)).status, 200)
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0, signal: null })
+  t.match(await service.stop(), { code: 0, signal: null })
 })

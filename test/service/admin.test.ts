@@ -10,7 +10,7 @@ import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { run } from '../support/processes.ts'
 import { ask, findAdmin, request, startService } from '../support/service.ts'
-import { openStore, silent } from '../support/stores.ts'
+import { open, silent } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange, send } from '../support/wire.ts'
@@ -21,7 +21,7 @@ const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url))
 const noPromtool = skipWithout('promtool')
 
 /** A store with only what the admin server uses. */
-function makeStore(append: () => Promise<void>, head = async () => ({ position: 7 })): Store {
+function makeStore({ append = async () => {}, head = async () => ({ position: 7 }) } = {}): Store {
   return { log: { append, head }, status: async () => ({ cluster: { unsafe: ['fsync'] } }) } as never
 }
 
@@ -49,12 +49,11 @@ test('the service is not ready while its store cannot be written or does not ans
   const starting = await ask(`${url}/readyz`)
   t.match(starting, unready('starting'))
   t.equal(starting.headers.get('retry-after'), '1')
-  serve(
-    makeStore(() => {
-      asked++
-      return answers[state]()
-    }),
-  )
+  const append = () => {
+    asked++
+    return answers[state]()
+  }
+  serve(makeStore({ append }))
   t.match(await ask(`${url}/readyz?verbose`), ready)
   state = 'fails'
   t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
@@ -73,7 +72,7 @@ test('the service is not ready while its store cannot be written or does not ans
   t.match(await early, unready('draining'))
   t.match(await ask(`${url}/readyz`), unready('draining'))
   const unread = await startAdmin(t)
-  unread.serve(makeStore(answers.works, () => Promise.reject(new Error('no head'))))
+  unread.serve(makeStore({ head: () => Promise.reject(new Error('no head')) }))
   t.match(await ask(`${unread.url}/readyz`), unready('store-not-writable'))
 })
 
@@ -98,12 +97,7 @@ test('the admin server answers errors with problems, and every answer has its he
 test('the metrics leave out values that the store does not return in time', async (t) => {
   let head = async (): Promise<{ position: number }> => ({ position: 7 })
   const { url, serve, meter } = await startAdmin(t)
-  serve(
-    makeStore(
-      async () => {},
-      () => head(),
-    ),
-  )
+  serve(makeStore({ head: () => head() }))
   const readMetrics = async () => (await ask(`${url}/metrics`)).text
   const first = await readMetrics()
   t.match(first, '\nplant_store_head_position 7\n')
@@ -177,8 +171,7 @@ for (const engine of engines)
     t.match(text, '\nplant_store_problems_total{problem="invalid-request"} 2\n')
     t.match(text, /^http_request_duration_seconds_count\{method="POST",route="\/plants",status="200"\} 1$/m)
     t.match(await run('promtool', ['check', 'metrics'], { input: text }), { code: 0, stderr: '' })
-    service.child.kill('SIGTERM')
-    t.match(await service.ended, { code: 0 })
+    t.match(await service.stop(), { code: 0 })
   })
 
 test('promtool accepts the alerts, and their tests pass', { skip: noPromtool }, async (t) => {
@@ -196,8 +189,7 @@ test('with DRAIN_DELAY still answers after SIGTERM, but is not ready', async (t)
   t.match(answers, [{ status: 200 }, { status: 200, headers: new Map([['connection', 'close']]) }])
   // A second signal ends the wait, unless it arrives so soon that it repeats the first.
   await new Promise((resolve) => setTimeout(resolve, 600))
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0 })
+  t.match(await service.stop(), { code: 0 })
 })
 
 test('is live but not ready until its database answers, and exits at once on SIGTERM', async (t) => {
@@ -210,15 +202,13 @@ test('is live but not ready until its database answers, and exits at once on SIG
   await until(() => isLive().catch(() => false))
   t.match(await ask(`${admin}/readyz`), unready('starting'))
   t.equal((await ask(`${admin}/metrics`)).status, 200)
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0, signal: null })
+  t.match(await service.stop(), { code: 0, signal: null })
   t.notMatch(service.output().stderr, /secret/)
 })
 
 test('is not ready while commits wait for a missing standby', async (t) => {
   const server = await ownServer()
-  const store = await openStore(server.url())
-  t.teardown(() => store.close())
+  const store = await open(t, server.url())
   const { url, serve } = await startAdmin(t, server.url())
   serve(store)
   const isReady = async () => (await ask(`${url}/readyz`)).status === 200
@@ -240,7 +230,7 @@ test('is not ready while commits wait for a missing standby', async (t) => {
 
 test('the health check of the image asks the service without a proxy', async (t) => {
   const { url, drain, serve } = await startAdmin(t)
-  serve(makeStore(async () => {}))
+  serve(makeStore())
   const { port } = new URL(url)
   const proxy = {
     NODE_USE_ENV_PROXY: '1',

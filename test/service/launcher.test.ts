@@ -47,12 +47,11 @@ for (const [title, processes, ...args] of [
   ['elsewhere, the launcher forwards SIGTERM, and exits after the service', 2, asOldNode, launcher],
 ] as const)
   test(`${title}; SIGUSR1 opens no debugger`, async (t) => {
-    const { child, pid, ended, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
+    const { pid, stop, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
     const pids = [pid, ...descendants]
     t.equal(pids.length, processes)
     for (const pid of pids) process.kill(pid, 'SIGUSR1')
-    child.kill('SIGTERM')
-    t.match(await ended, { code: 0, signal: null })
+    t.match(await stop(), { code: 0, signal: null })
     t.notMatch(stderr(), /warning|Debugger/i)
   })
 
@@ -76,9 +75,8 @@ test('the launcher exits with the code of the command', async (t) => {
 })
 
 test('npm start accepts flags, and SIGTERM to npm stops the service cleanly', async (t) => {
-  const { child, ended, stderr } = await start(t, 'npm', ['start', '--', '--port', '0'])
-  child.kill('SIGTERM')
-  await ended
+  const { stop, stderr } = await start(t, 'npm', ['start', '--', '--port', '0'])
+  await stop()
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
   t.notMatch(stderr(), /warning: |Error/)
 })

@@ -12,15 +12,15 @@ import { makeMask } from '../../src/mask.ts'
 import { createDirectory } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 
-const options = { logLevel: 'info', logFormat: 'json', accessTokens: [] } as const
+const options: Parameters<typeof openLog>[0] = { logLevel: 'info', logFormat: 'json', accessTokens: [] }
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
 
 /** Opens a log on a file. */
-function open(t: Test, more: Partial<Parameters<typeof openLog>[0]> = {}) {
+function open(t: Test, more: Partial<typeof options> = {}) {
   const path = join(createDirectory(t), 'log')
   const descriptor = openSync(path, 'w')
   t.teardown(() => closeSync(descriptor))
-  const log = openLog({ ...options, accessTokens: [], ...more }, descriptor)
+  const log = openLog({ ...options, ...more }, descriptor)
   return { log, text: () => readFileSync(path, 'utf8') }
 }
 
@@ -59,7 +59,7 @@ test('resumes a log when its file is writable again', async (t) => {
   const path = join(createDirectory(t), 'log')
   writeFileSync(path, '')
   const descriptor = openSync(path, 'r')
-  const log = openLog({ ...options, accessTokens: [] }, descriptor)
+  const log = openLog(options, descriptor)
   log.sink.write('{"n":1}\n')
   await log.end()
   closeSync(descriptor)
@@ -77,7 +77,7 @@ test('a slow reader of a pipe gets every line', async (t) => {
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
   t.teardown(() => [reader, descriptor].forEach(closeSync))
-  const { sink, droppedLines } = openLog({ ...options, accessTokens: [] }, descriptor)
+  const { sink, droppedLines } = openLog(options, descriptor)
   const lines = `${'a'.repeat(99)}\n`.repeat(5000)
   sink.write(lines)
   let read = ''
@@ -167,19 +167,9 @@ const plain = (line: object) => stripVTControlCharacters(toTextLines(`${JSON.str
 const time = new Date(2030, 0, 2, 3, 4, 5, 6).getTime()
 
 test('as text a request is one line, and control characters are escaped', async (t) => {
-  const line = {
-    level: 30,
-    time,
-    requestId: 'a-1',
-    method: 'GET',
-    url: '/a\u001b[2J\n',
-    status: 200,
-    bytes: 12,
-  }
-  t.equal(
-    plain({ ...line, token: 'a b', pid: 1, msg: 'request' }),
-    '03:04:05.006 GET /a\\x1b[2J\\x0a 200 requestId=a-1 bytes=12 token="a b"\n',
-  )
+  const asked = { requestId: 'a-1', method: 'GET', url: '/a\u001b[2J\n' }
+  const line = { level: 30, time, ...asked, status: 200, bytes: 12, token: 'a b', pid: 1, msg: 'request' }
+  t.equal(plain(line), '03:04:05.006 GET /a\\x1b[2J\\x0a 200 requestId=a-1 bytes=12 token="a b"\n')
 })
 
 test('as text any other line has its level, its details, and the stack of an error', async (t) => {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { readPlants } from '../cli/imports.ts'
+import { Ledger, post } from '../store/ledger.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import { request, type Service, startService, token } from '../support/service.ts'
@@ -39,30 +40,17 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   test(`${signal} ends a service under load without losing an acknowledged plant`, async (t) => {
     const database = await sqlite.createDatabase(t)
     const service = await startService(t, { DATABASE_URL: database })
-    const acknowledged = new Set<string>()
-    let faults = 0
-    const write = async (writer: number) => {
-      for (let n = 0; ; n++) {
-        const name = `${writer}-${n}`
-        const answer = await request(`${service.url}/plants`, { body: { name, tag: '' } }).catch(
-          () => undefined,
-        )
-        if (!answer) return
-        if (answer.status === 200) acknowledged.add(name)
-        else faults++
-        if (acknowledged.size === 200) stopping = stop(t, service, signal)
-      }
-    }
-    let stopping: Promise<number> | undefined
-    await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
-    assertWithin(t, await (stopping as unknown as Promise<number>), servedMs)
-    t.equal(faults, 0)
+    const ledger = new Ledger()
+    const stopping = ledger.more(200).then(() => stop(t, service, signal))
+    const writing = Array.from({ length: 16 }, async (_, writer) => {
+      for (let n = 0; await post(ledger, service.url, { name: `${writer}-${n}`, tag: '' }); n++);
+    })
+    await Promise.all(writing)
+    assertWithin(t, await stopping, servedMs)
+    t.same([ledger.refused.size, ledger.unknown], [0, 0], 'every request before the end is acknowledged')
     t.match(service.output().stderr, `"signal":"${signal}"`)
     const names = (await readPlants(database)).map(({ name }) => name)
-    const there = new Set(names)
-    t.equal(there.size, names.length)
-    const lost = [...acknowledged].filter((name) => !there.has(name))
-    t.same(lost, [])
+    t.same(ledger.findFaults(names), [])
   })
 
 test('idle connections, half-sent requests and slow readers do not delay a shutdown', async (t) => {

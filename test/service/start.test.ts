@@ -33,7 +33,7 @@ process.on('exit', () => note(process.moduleLoadList.join('\\n')))
 test('a start loads no optional package, and the writer thread loads no package', async (t) => {
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${join(directory, 'plants.db')}`
-  const { child, ended } = await startService(t, { DATABASE_URL, ...preload(noteModules(directory)) })
+  const { stop } = await startService(t, { DATABASE_URL, ...preload(noteModules(directory)) })
   const read = (thread: number) => readFileSync(join(directory, `thread-${thread}`), 'utf8')
   const find = (text: string, names: string[]) =>
     names.filter((name) => text.includes(`node_modules/${name}/`))
@@ -52,8 +52,7 @@ test('a start loads no optional package, and the writer thread loads no package'
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   t.match(read(1), /writer-thread\.ts$/m)
   t.same(find(read(1), Object.keys(dependencies)), [])
-  child.kill('SIGTERM')
-  t.match(await ended, { code: 0 })
+  t.match(await stop(), { code: 0 })
 })
 
 const lacking = `

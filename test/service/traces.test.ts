@@ -153,26 +153,20 @@ test('logs an outage of the collector once at its start, with the reason, and on
   t.equal(lost(), 2)
 })
 
-test('reports a collector that only speaks gRPC as the reason', async (t) => {
+test('reports in words that a collector only speaks gRPC, or is unreachable', async (t) => {
   // A gRPC server first sends an HTTP/2 SETTINGS frame.
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {})
     socket.end(Buffer.from('000006040000000000000500004000', 'hex'))
   })
-  const url = `http://127.0.0.1:${await listen(t, server)}`
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: '20' }
-  const { app, find } = await startTraced(t, env)
-  await app.inject('/plants')
-  t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
-    reason: /^the collector does not accept HTTP \(HPE_[A-Z_]+\): use port 4318 [^\n]+ gRPC$/,
-  })
-})
-
-test('reports an unreachable collector in words', async (t) => {
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_BSP_SCHEDULE_DELAY: '20' }
-  const { app, find } = await startTraced(t, env)
-  await app.inject('/plants')
-  t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
-    reason: /^connect ECONNREFUSED 127\.0\.0\.1:1$/,
-  })
+  const grpc = /^the collector does not accept HTTP \(HPE_[A-Z_]+\): use port 4318 [^\n]+ gRPC$/
+  for (const [port, reason] of [
+    [await listen(t, server), grpc],
+    [1, /^connect ECONNREFUSED 127\.0\.0\.1:1$/],
+  ] as const) {
+    const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${port}`
+    const { app, find } = await startTraced(t, { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: '20' })
+    await app.inject('/plants')
+    t.match(await find(({ msg }) => msg === 'traces cannot be sent'), { reason })
+  }
 })

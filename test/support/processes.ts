@@ -142,7 +142,7 @@ const patienceMs = 60_000
  * Starts a program, which is killed when the test ends. `input`: all of its standard input; null: that stays open.
  * `prints` and `logs` resolve to the first group of a pattern once it is on its standard output or in its log: a line may
  * arrive after the response that it describes. `listening`: resolves to the URL of a service once it is ready; rejects if
- * it ends first.
+ * it ends first. `stop`: sends SIGTERM, and resolves when the program has ended.
  */
 export function spawnProgram(
   t: Test,
@@ -169,10 +169,14 @@ export function spawnProgram(
     throw new Error(`it did not start: ${stdout}${stderr}`)
   })
   early.catch(() => {})
+  const stop = () => {
+    child.kill('SIGTERM')
+    return ended
+  }
   const prints = (pattern: RegExp) => seen('stdout', pattern)
   const logs = (pattern: RegExp) => seen('stderr', pattern)
   const listening = () => Promise.race([prints(/listening on (\S+)\n/), early])
-  return { child, ended, prints, logs, listening, output: () => output }
+  return { child, ended, stop, prints, logs, listening, output: () => output }
 }
 
 export type Ended = Ran & { signal: NodeJS.Signals | null }
