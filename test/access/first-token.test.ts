@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
 import { SettingError } from '../../src/setting-values.ts'
+import type { TokenTable } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
@@ -14,7 +15,9 @@ import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { open } from '../support/stores.ts'
 
-const plantsUrl = 'http://127.0.0.1:3000/plants'
+/** Introduces the tokens of a table; the first one is written to `file`, if any. */
+const introduce = (table: TokenTable, file?: string) =>
+  introduceTokens(new Tokens(table), { file, plantsUrl: 'http://127.0.0.1:3000/plants' })
 
 test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed command reads it there', async (t) => {
   const directory = createDirectory(t)
@@ -35,17 +38,16 @@ test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed
 
 for (const engine of engines)
   test(`${engine.name}: a later start prints how to get a token, and how many are valid`, async (t) => {
-    const store = await open(t, await engine.createDatabase(t))
-    const tokens = new Tokens(store.tokens)
-    const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
+    const { tokens } = await open(t, await engine.createDatabase(t))
+    const command = 'npx plant-store token create --name NAME'
     t.match(
-      await introduce(),
+      await introduce(tokens),
       /^This store had no tokens, so one was created[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
     )
-    t.equal(await introduce(), 'valid tokens: 1. To create another: npx plant-store token create --name NAME')
+    t.equal(await introduce(tokens), `valid tokens: 1. To create another: ${command}`)
     const file = join(createDirectory(t), 'token')
-    await tokens.revoke('00000000')
-    t.equal(await introduce(file), 'valid tokens: 0. To create one: npx plant-store token create --name NAME')
+    await tokens.revoke('00000000', 1)
+    t.equal(await introduce(tokens, file), `valid tokens: 0. To create one: ${command}`)
     t.notOk(existsSync(file), 'a store that had tokens gets no new first token')
   })
 
@@ -64,8 +66,7 @@ test('reports an existing or unwritable file in one line, and creates no token',
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
   const store = await open(t, `file:${join(directory, 'data', 'plants.db')}`)
-  const tokens = new Tokens(store.tokens)
-  await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
+  await t.rejects(introduce(store.tokens, join(directory, 'no', 'token')), {
     constructor: SettingError,
     message: /^FIRST_TOKEN_FILE cannot be written, so no token was created: ENOENT[^\n]+$/,
   })
@@ -75,9 +76,7 @@ test('reports an existing or unwritable file in one line, and creates no token',
 test('of two concurrent starts, one creates the token and the other leaves no file', async (t) => {
   const store = await open(t, await sqlite.createDatabase(t))
   const directory = createDirectory(t)
-  const start = (name: string) =>
-    introduceTokens(new Tokens(store.tokens), { file: join(directory, name), plantsUrl })
-  const said = await Promise.all(['one', 'two'].map(start))
+  const said = await Promise.all(['one', 'two'].map((name) => introduce(store.tokens, join(directory, name))))
   t.match(said.toSorted(), [/^This store had no tokens, /, /^valid tokens: 1/])
   t.equal(readdirSync(directory).length, 1)
 })
@@ -88,8 +87,7 @@ test('a token that could not be stored leaves no file', async (t) => {
     "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
   )
   const directory = createDirectory(t)
-  const introduced = introduceTokens(new Tokens(store.tokens), { file: join(directory, 'token'), plantsUrl })
-  await t.rejects(introduced, { name: 'StoreUnavailable' })
+  await t.rejects(introduce(store.tokens, join(directory, 'token')), { name: 'StoreUnavailable' })
   t.same(readdirSync(directory), [])
 })
 
@@ -101,7 +99,6 @@ test('a token that may have been stored keeps its file', async (t) => {
   }
   const find = () => Promise.reject(new StoreUnavailable('unread', 'the database is away'))
   const file = join(createDirectory(t), 'token')
-  const introduced = introduceTokens(new Tokens({ ...store.tokens, add, find }), { file, plantsUrl })
-  await t.rejects(introduced, { name: 'StoreUnavailable' })
+  await t.rejects(introduce({ ...store.tokens, add, find }, file), { name: 'StoreUnavailable' })
   t.match(await store.tokens.all(), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })

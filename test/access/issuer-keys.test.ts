@@ -137,9 +137,7 @@ test('keys are found by discovery, with or without a trailing slash, or at OIDC_
       [undefined, 2],
       ['/other/keys', 1],
     ] as const) {
-      const issuer = await startIssuer(t, path)
-      const { jwk } = await issuer.makeSigner('one')
-      issuer.publish(jwk)
+      const { issuer } = await startSigning(t, path)
       const env = place && { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}${place}` }
       const keys = keysOf({ ...issuer.env, ...env }, { limitMs: 20_000 })
       t.type(await keys.find({ alg: 'ES256', kid: 'one' }, ''), 'object', `${path}: ${place}`)
@@ -173,11 +171,10 @@ test('weak, malformed and symmetric keys, and keys for encryption, verify nothin
 })
 
 test('accepts a valid token after a key rotation despite tokens with unknown keys', async (t) => {
-  const issuer = await startIssuer(t)
-  const [one, two] = [await issuer.makeSigner('one'), await issuer.makeSigner('two')]
-  issuer.publish(one.jwk)
+  const { issuer, sign } = await startSigning(t)
+  const two = await issuer.makeSigner('two')
   const { list } = await startAccepting(t, issuer.env)
-  await until(async () => (await list(await one.sign())).status === 200)
+  await until(async () => (await list(await sign())).status === 200)
   for (let round = 0; round < 3; round++) {
     for (const n of [1, 2]) t.not((await list(await two.sign({}, { kid: `${round} ${n}` }))).status, 200)
     const next = await issuer.makeSigner(`next ${round}`)
@@ -199,11 +196,10 @@ test('accepts a valid token after a key rotation despite tokens with unknown key
 })
 
 test('while the issuer hangs, tokens with a known key are accepted, and the others get 503', async (t) => {
-  const issuer = await startIssuer(t)
-  const [one, two] = [await issuer.makeSigner('one'), await issuer.makeSigner('two')]
-  issuer.publish(one.jwk)
+  const { issuer, sign, jwk } = await startSigning(t)
+  const two = await issuer.makeSigner('two')
   const { list, told } = await startAccepting(t, issuer.env)
-  await until(async () => (await list(await one.sign())).status === 200)
+  await until(async () => (await list(await sign())).status === 200)
   const before = told().length
   let hanging = 0
   issuer.answer(() => void hanging++)
@@ -213,14 +209,14 @@ test('while the issuer hangs, tokens with a known key are accepted, and the othe
     return hanging > 0
   })
   const answers = unknown.map((token) => list(token))
-  t.equal((await list(await one.sign({ jti: 'new' }))).status, 200)
+  t.equal((await list(await sign({ jti: 'new' }))).status, 200)
   const all = await Promise.all(answers)
   t.ok(all.every(({ status }) => status === 503))
   t.ok(all.some(({ text }) => text.includes('problems/unread')))
   await until(() => told().length > before)
   t.equal(told().length, before + 1)
   issuer.answer(undefined)
-  issuer.publish(one.jwk, two.jwk)
+  issuer.publish(jwk, two.jwk)
   await until(async () => (await list(await two.sign({ jti: 'later' }))).status === 200)
 })
 

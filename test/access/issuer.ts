@@ -72,11 +72,11 @@ export async function startIssuer(t: Test, path = '/realm') {
 }
 
 /** Starts an issuer with one published key, and the function that signs with it. */
-export async function startSigning(t: Test) {
-  const issuer = await startIssuer(t)
+export async function startSigning(t: Test, path?: string) {
+  const issuer = await startIssuer(t, path)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  return { issuer, sign }
+  return { issuer, sign, jwk }
 }
 
 /** A generous limit for busy machines, and a short pause, because tests wait for it. */

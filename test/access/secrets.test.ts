@@ -62,11 +62,8 @@ test('a password from the environment or a file is shown by neither ps nor the o
   t.notMatch(output().stdout, password)
   const bare = await watch(t, ['verify', '--database-url', TARGET, '--quiet'], {})
   t.ok(bare.shown.includes(password), 'ps shows a URL on the command line')
-  t.equal(bare.code, 0)
-  t.equal(
-    bare.stderr,
-    'plant-store: warning: ps shows the password in --database-url; use an environment variable\n',
-  )
+  const warning = 'ps shows the password in --database-url; use an environment variable'
+  t.match(bare, { code: 0, stderr: new RegExp(`^plant-store: warning: ${warning}\n$`) })
 })
 
 test('a variable without a URL is reported in one line with its name', async (t) => {

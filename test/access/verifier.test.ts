@@ -6,7 +6,7 @@ import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { sqlite } from '../support/engines.ts'
-import { collectLines, openStore, silent } from '../support/stores.ts'
+import { collectLines, open as openStore, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
@@ -19,8 +19,7 @@ async function open(
   change: (table: TokenTable) => Partial<TokenTable> = () => ({}),
   logger = silent,
 ) {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
-  t.teardown(() => store.close())
+  const store = await openStore(t, await sqlite.createDatabase(t), { logger })
   const clock = { ms: 1_000_000_000_000, wallOffsetMs: 0 }
   const now = () => clock.ms + clock.wallOffsetMs
   const changed: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
