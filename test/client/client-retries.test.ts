@@ -131,11 +131,8 @@ test('retries after a silent attempt', { timeout: 60_000 }, async (t) => {
   t.same((await store.list()).plants.at(-1), alder)
   t.equal(front.seen.length, 5)
   front.faults.push('stalled', 'stalled')
-  const last = new PlantStore({
-    baseUrl: front.url,
-    token,
-    retry: { ...soon, attempts: 2, silenceMs: 500 },
-  }).list()
+  const retry = { ...soon, attempts: 2, silenceMs: 500 }
+  const last = new PlantStore({ baseUrl: front.url, token, retry }).list()
   t.match(await rejection(t, last), { name: 'PlantStoreUnreachable', cause: { name: 'TimeoutError' } })
 })
 

@@ -86,11 +86,8 @@ test('rejects a refused request with a typed error and all its faults, without a
 test('no error contains the token', async (t) => {
   const secret = 'plant_secret'
   const { front } = await setUp(t, ['lost'])
-  const retry = { attempts: 1 }
-  const errors = [
-    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
-    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
-  ]
+  const store = new PlantStore({ baseUrl: front.url, token: secret, retry: { attempts: 1 } })
+  const errors = [await rejection(t, store.list()), await rejection(t, store.list())]
   t.match(errors, [{ name: 'PlantStoreUnreachable' }, { problem: { status: 401 }, kind: 'about:blank' }])
   t.ok(front.seen.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
   for (const bad of [`${secret}\n`, `${secret}🌿`, '', undefined as never])
@@ -98,7 +95,7 @@ test('no error contains the token', async (t) => {
   for (const bad of ['localhost:3000', 'ftp://a', `http://${secret}@a`, 'http://a.test/?b', undefined])
     t.throws(() => new PlantStore({ baseUrl: bad, token: secret }), TypeError)
   t.throws(() => new PlantStore({ baseUrl: front.url, token: `${secret}\n` }), { message: /^[^_]+$/ })
-  errors.push(new Error(inspect(new PlantStore({ baseUrl: front.url, token: secret }), { showHidden: true })))
+  errors.push(new Error(inspect(store, { showHidden: true })))
   for (const error of errors) t.notMatch(inspect(error, { depth: 9, showHidden: true }), /secret/)
 })
 
