@@ -1,11 +1,19 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
 // apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
 // somebody else may be using either file.
-import { fstatSync, readlinkSync, statSync } from 'node:fs'
+import { fstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
 
-const find = (name: string) => statSync(name, { throwIfNoEntry: false })
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}
+
+const find = (name: string) => attempt(() => statSync(name))
 
 /** `database`, `log`: descriptors of the open files. */
 export function watchLog({ path, ids, findFault }: OpenFiles, database: number, log: number) {
@@ -18,23 +26,25 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     lostMs = findFault() === undefined ? undefined : (lostMs ?? readChangeMs())
   }
 
-  /** Finds where an open file is now; undefined if it was deleted. Throws if it was moved, except on Linux. */
+  /** Finds where an open file is now. Undefined if it was deleted, or cannot be found; only Linux finds a moved one. */
   function findPlace(descriptor: number, id: FileId | undefined, ending: string): string | undefined {
     const named = resolveLinks(path) + ending
-    if (isSameFile(find(named), id)) return named
-    if (fstatSync(descriptor).nlink === 0) return undefined
-    const place = readlinkSync(`/proc/self/fd/${descriptor}`)
-    return isSameFile(find(place), id) ? place : undefined
+    const moved = attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)) ?? named
+    return [named, moved].find((name) => isSameFile(find(name), id))
   }
   // One that was cut to nothing counts as deleted: the log may hold all of it.
   const findDatabase = () => (fstatSync(database).size > 0 ? findPlace(database, ids[0], '') : undefined)
   const findLog = () => findPlace(log, ids[1], '-wal')
 
-  /** True if the last change of a file beside a `-shm`, which holds the locks, was ours. */
-  function isOurs(name: string, base: string): boolean {
+  const isChanged = ({ mtimeMs }: { mtimeMs: number }) => mtimeMs > Number(lostMs)
+
+  /** True if somebody has a database open with another `-shm` than ours, and so with other locks. */
+  function hasOtherLocks(base: string): boolean {
     const index = find(`${base}-shm`)
-    const hasOurLocks = index === undefined || isSameFile(index, ids[2])
-    return hasOurLocks && Number(find(name)?.mtimeMs) <= Number(lostMs)
+    if (index === undefined || isSameFile(index, ids[2])) return false
+    // Each connection locks the `-shm`, as long as it is open.
+    const locks = attempt(() => readFileSync('/proc/locks', 'utf8'))
+    return locks === undefined || locks.includes(`:${index.ino} `)
   }
 
   return {
@@ -47,16 +57,22 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     isLeft(): boolean {
       if (fstatSync(log).size === 0) return false
       const [base, name] = [findDatabase(), findLog()]
+      // The database may have another name.
+      if (!base && !name) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
       return name !== (base && `${base}-wal`)
     },
-    /** True if nobody can have opened the database without the log, or the log with another database. */
-    isUnused(): boolean {
+    /** `shared`: others use the database without the log; `taken`: they have another log, or this one for another file. */
+    findUse(): 'ours' | 'shared' | 'taken' {
       note()
       const [base, name] = [findDatabase(), findLog()]
       const other = name?.slice(0, -'-wal'.length)
+      const hasOther = other !== undefined && find(other) !== undefined
+      if (hasOther && isChanged(fstatSync(log))) return 'taken'
       // A reader makes an empty log.
-      if (base && (find(`${base}-wal`)?.size || !isOurs(base, base))) return false
-      return !name || !other || !find(other) || isOurs(name, other)
+      const hasOtherLog = base !== undefined && Number(find(`${base}-wal`)?.size) > 0
+      if (hasOtherLog || isChanged(fstatSync(database))) return name === undefined ? 'taken' : 'shared'
+      const used = [base, hasOther ? other : undefined].filter((one) => one !== undefined)
+      return used.some(hasOtherLocks) ? 'shared' : 'ours'
     },
     /** True if no path leads to the log. */
     isDeleted: () => findLog() === undefined,

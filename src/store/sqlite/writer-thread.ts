@@ -30,8 +30,8 @@ type Emptied = { log: number; checkpointed: number }
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
-/** Time that the end waits for readers, which prevent that the whole log is written back. */
-const readersMs = 1000
+/** Time that the end waits for others, who prevent that the whole log is written back. */
+const othersMs = 1000
 const unwritten =
   'the write-ahead log of a lost database was not emptied: put the database back beside it, or move it away before you restore a backup'
 const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
@@ -103,15 +103,19 @@ function close(): Error | undefined {
   return failure
 }
 
-/** Writes a lost log back into its database as soon as readers allow, unless somebody else uses either file by now. */
+/** Writes a lost log back into its database, as soon as others allow it, unless they have taken over either file. */
 function writeBackLost(): void {
-  const endMs = performance.now() + readersMs
-  while (lostLog.isLeft() && lostLog.isUnused()) {
-    const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
-    const { log, checkpointed } = result as Emptied
-    lostLog.noteOwnChange()
-    if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
-    if (performance.now() > endMs) throw new Error(`another program is reading ${options.path}`)
+  const endMs = performance.now() + othersMs
+  while (lostLog.isLeft()) {
+    const use = lostLog.findUse()
+    if (use === 'taken') return
+    if (use === 'ours') {
+      const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+      const { log, checkpointed } = result as Emptied
+      lostLog.noteOwnChange()
+      if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
+    }
+    if (performance.now() > endMs) throw new Error(`another program is using ${options.path}`)
     pause()
   }
 }
@@ -157,7 +161,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      // Written back at once, so that our file is changed after the log, see `isOurs` in lost-log.ts.
+      // Written back at once, so that our file is changed after the log, see `isChanged` in lost-log.ts.
       if (files.findFault() !== undefined) checkpoint(db, 'PASSIVE')
       files.check()
       // On a full disk the plants are durable in the log.
