@@ -151,6 +151,10 @@ for (const [title, strike] of Object.entries({
     renameSync(`${path}.copy`, path)
   },
   'the -wal is deleted': (path: string) => rmSync(`${path}-wal`),
+  'the file is moved, and looked at': (path: string) => {
+    renameSync(path, `${path}.moved`)
+    runSql(`${path}.moved`, 'SELECT * FROM plants')
+  },
   'the file is moved, and another log is at its path': (path: string) => {
     renameSync(path, `${path}.moved`)
     rmSync(`${path}-wal`)
