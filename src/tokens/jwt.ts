@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { attempt } from '../attempt.ts'
 import { isJwt } from './format.ts'
 import type { Issuer } from './issuer.ts'
 import { type Scope, scopes } from './tokens.ts'
@@ -42,8 +43,8 @@ const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 /** Returns the unverified parts of a token, or why it is refused. */
 export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason {
   if (token.length > maxLength || !form.test(token) || !token.split('.').every(isCanonical)) return 'form'
-  const header = decode(decodeProtectedHeader, token)
-  const claims = decode(decodeJwt, token)
+  const header = attempt(() => decodeProtectedHeader(token))
+  const claims = attempt(() => decodeJwt(token))
   if (header === undefined || !isJwt(token) || ['crit', 'b64', 'zip'].some((name) => name in header))
     return 'header'
   const { alg, kid, typ } = header
@@ -56,15 +57,6 @@ export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason 
 /** True for canonical base64url: any other spelling would be a second text for the same token. */
 function isCanonical(part: string): boolean {
   return Buffer.from(part, 'base64url').toString('base64url') === part
-}
-
-/** Returns what `read` makes of a text; undefined if it throws. */
-export function decode<T>(read: (text: string) => T, text: string): T | undefined {
-  try {
-    return read(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */

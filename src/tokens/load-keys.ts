@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { createLocalJWKSet } from 'jose'
+import { attempt } from '../attempt.ts'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
-import { decode } from './jwt.ts'
 
 /** The largest document of an issuer, and the most keys that are read from it. */
 const maxBytes = 256 * 1024
@@ -62,7 +62,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
   }
   // An answer without a length may just end when it is aborted.
   signal.throwIfAborted()
-  const value: unknown = decode(JSON.parse, Buffer.concat(chunks).toString())
+  const value: unknown = attempt(() => JSON.parse(Buffer.concat(chunks).toString()))
   if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)
   return value as Record<string, unknown>
 }

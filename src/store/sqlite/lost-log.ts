@@ -2,16 +2,9 @@
 // apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
 // somebody else may be using either file.
 import { fstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
-
-function attempt<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
-}
 
 const find = (name: string) => attempt(() => statSync(name))
 

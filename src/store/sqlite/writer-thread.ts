@@ -24,9 +24,6 @@ export type Done = Outcome[] | number
 /** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
-/** The result of a checkpoint. Numbers of pages are -1 if another one is running. */
-type Emptied = { log: number; checkpointed: number }
-
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
@@ -111,7 +108,8 @@ function writeBackLost(): void {
     if (use === 'taken') return
     if (use === 'ours') {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
-      const { log, checkpointed } = result as Emptied
+      // Numbers of pages; -1 if another checkpoint is running.
+      const { log, checkpointed } = result as { log: number; checkpointed: number }
       lostLog.noteOwnChange()
       if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
     }

@@ -1,0 +1,8 @@
+/** Returns what `make` returns; undefined if it throws. */
+export function attempt<T>(make: () => T): T | undefined {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}
