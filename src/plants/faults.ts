@@ -22,7 +22,7 @@ type Part = 'body' | 'querystring'
 
 /** Makes a function that describes the faults of a plant to add, up to `maxFaults`; undefined if there is none. */
 export function makePlantCheck(): (value: unknown) => string | undefined {
-  const validate = new Ajv({ ...ajvOptions, formats: { int64: true } }).compile(NewPlant)
+  const validate = new Ajv({ ...ajvOptions, formats: { int32: true, int64: true } }).compile(NewPlant)
   return (value) => {
     if (validate(value)) return undefined
     const faults = describeFaults(validate.errors ?? [], 'body')
