@@ -15,7 +15,7 @@ import { startService, token } from '../support/service.ts'
 const added = {
   note: 'Type.Optional({ ...tag, maxLength: 20_000 })',
   height: 'Type.Optional(Type.Number())',
-  rings: 'Type.Optional(Type.Integer({ format: 'int32', minimum: 0 }))',
+  rings: 'Type.Optional(Type.Integer({ format: "int32", minimum: 0 }))',
   evergreen: 'Type.Optional(Type.Boolean())',
 }
 const fields = [...Object.keys(ShownPlant.properties), ...Object.keys(added)]
