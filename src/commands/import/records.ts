@@ -82,7 +82,7 @@ const findLine: Find = (text, from, isLast) => {
   return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
 }
 
-const unclosedFault = `a quoted cell begins here and does not end within ${maxRecordBytes / 1024} KiB`
+const unclosedFault = `a quoted cell begins here and does not end, or is longer than ${maxRecordBytes / 1024} KiB`
 const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if blanks precede it, or use --quote none'
 
