@@ -43,6 +43,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['x\ty\tname\ttag\n"see\tbelow"\tFern\t"a ""b"""\n', ['Fern/a "b"'], any],
   ['id|x|tag|y\n37|Abies "alba|P|"wet" form\n', ['Abies "alba/P/37'], '--map', 'name=x'],
   ['name|tag\n"A|B"|"a ""b"""\n', ['A|B/a "b"']],
+  ['name|tag\nC| "c"\n', ['C/ "c"']],
   ['name\ttag\tsize (")\tx\na\tb\t9"\tc, d, e, f\n', ['a/b'], any],
   // Spreadsheets and pandas.
   ['name,tag,\nA,1,x\n', ['A/1']],
@@ -191,6 +192,11 @@ const faulty: [
   ['name,tag\nb,"c\nd\n3" e\na,\n', { 4: inside }, 'name,tag\nb,"c\nd\n3" e\n'],
   ['name,tag,x\nb,, "c\nd\ne"\na,,\n', { 4: inside }, 'name,tag,x\nb,, "c\nd\ne"\n', any],
   ['name,tag\nb,"c\n"d",e\n', { 2: inside }, 'name,tag\nb,"c\n'],
+  ['name,tag\nb, "c\nd,\ne, "f"\n', { 2: inside }, 'name,tag\nb, "c\n', '--trim'],
+  ['name,tag\nb,"c\na,\nd,5"" e\n', { 2: open, 4: inside }, 'name,tag\nb,"c\nd,5"" e\n'],
+  // The last line has no end, and a pair of marks is in two chunks.
+  ['name,tag\na,\nb, "c, d"', { 3: inside }, 'name,tag\nb, "c, d"'],
+  [`name,tag\nb,"${'c'.repeat(131_058)}\n""\nd,\n3" e\n`, { 5: inside }],
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
   [

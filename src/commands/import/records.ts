@@ -97,8 +97,8 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const quoted = '[ \\t]*"[^"]*(?:""[^"]*)*'
   const unclosed = new RegExp(`${quoted}$`, 'y')
-  // One behind a separator begins another cell.
-  const closed = new RegExp(`${quoted}(?<![${between}\n])"`, 'y')
+  // A mark behind a separator begins another cell.
+  const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
   const findRow: Find = (text, from, isLast) => {
@@ -108,9 +108,11 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
       const [, inner, bare = '', separator] = cell.exec(text) ?? []
       if (separator === undefined) {
         const isUnclosed = unclosed.test(text)
-        if (isUnclosed && !isLast && text.length - from < maxRecordBytes) return undefined
+        // The next chunk may begin with the second mark of a pair.
+        const isOpen = isUnclosed || text.endsWith('"')
+        if (isOpen && !isLast && text.length - from < maxRecordBytes) return undefined
         // The lines of a quoted cell are not rows.
-        const line = findLine(text, closed.test(text) ? closed.lastIndex : at, isLast)
+        const line = findLine(text, closed.test(text) ? closed.lastIndex - 1 : at, isLast)
         return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
       if (!isLast && /^\r?$/.test(separator)) return undefined
