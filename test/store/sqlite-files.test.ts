@@ -185,6 +185,8 @@ test(
       const copy = join(createDirectory(t), 'plants.db')
       for (const ending of ['', '-wal'])
         copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
+      // While it is there, the end is an error.
+      rmSync(`${path}-wal`, { force: true })
       await store.close()
       const { store: rescued } = await openFile(t, copy)
       t.strictSame(await listNames(rescued), ['a', 'b', 'c'])

@@ -1,4 +1,5 @@
 // SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
@@ -199,6 +200,27 @@ test('a process ends with an error if a reader prevents it from writing back a d
   t.equal(await appender.end(), 1)
   t.match(appender.errors(), /was not emptied/)
 })
+
+for (const [title, replace] of Object.entries({
+  'a copy of it': (copy: string, path: string) => renameSync(copy, path),
+  'a link to a copy of it': (copy: string, path: string) => {
+    rmSync(path)
+    symlinkSync(copy, path)
+  },
+}))
+  test(`a process whose file was replaced by ${title} leaves the log, and ends with an error`, async (t) => {
+    const path = join(createDirectory(t), 'plants.db')
+    const appender = await startAppender(t, path)
+    await addMany(appender, 20)
+    const copy = join(createDirectory(t), 'plants.db')
+    // As `mv` to another file system does.
+    execFileSync('cp', ['-p', path, copy])
+    replace(copy, path)
+    t.equal(await appender.end(), 1)
+    t.match(appender.errors(), /was not emptied/)
+    for (const ending of ['', '-wal']) execFileSync('cp', ['-p', path + ending, `${copy}.both${ending}`])
+    t.equal((await listNames((await openFile(t, `${copy}.both`)).store)).length, 20)
+  })
 
 test('accepts a -wal that another program empties in a checkpoint', async (t) => {
   const path = join(createDirectory(t), 'plants.db')

@@ -1,7 +1,7 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
 // apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
 // somebody else may be using either file.
-import { fstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
@@ -10,13 +10,13 @@ const find = (name: string) => attempt(() => statSync(name))
 
 /** `database`, `log`: descriptors of the open files. */
 export function watchLog({ path, ids, findFault }: OpenFiles, database: number, log: number) {
-  const readChangeMs = () => fstatSync(database).ctimeMs
-  /** The time of the change by which the files were lost, or of our own last change since. */
-  let lostMs: number | undefined
+  /** The database when the files were lost, and when we last changed it since. */
+  let [lost, changed]: [Stats?, Stats?] = []
 
   /** Notes a loss. To be called now and then: whatever is done to the database later changes its times again. */
   function note(): void {
-    lostMs = findFault() === undefined ? undefined : (lostMs ?? readChangeMs())
+    lost = findFault() === undefined ? undefined : (lost ?? fstatSync(database))
+    changed = lost && (changed ?? lost)
   }
 
   /** Finds where an open file is now. Undefined if it was deleted, or cannot be found; only Linux finds a moved one. */
@@ -29,7 +29,17 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   const findDatabase = () => (fstatSync(database).size > 0 ? findPlace(database, ids[0], '') : undefined)
   const findLog = () => findPlace(log, ids[1], '-wal')
 
-  const isChanged = ({ mtimeMs }: { mtimeMs: number }) => mtimeMs > Number(lostMs)
+  const isChanged = ({ mtimeMs }: Stats) => mtimeMs > Number(changed?.ctimeMs)
+
+  /**
+   * True if the log may be needed, although the database was deleted: nothing is in its place, or a copy of it, here or
+   * behind a link. The times of a copy are those of the original if it was moved to another file system.
+   */
+  function isNeeded(): boolean {
+    if (fstatSync(database).nlink > 0) return false
+    const other = find(path)
+    return !other || (other.mtimeMs === lost?.mtimeMs && other.size === lost.size)
+  }
 
   /** True if somebody has a database open with another `-shm` than ours, and so with other locks. */
   function hasOtherLocks(base: string): boolean {
@@ -44,7 +54,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     note,
     /** To be called after a change of our own: what is changed later, is changed by somebody else. */
     noteOwnChange(): void {
-      lostMs = readChangeMs()
+      changed = fstatSync(database)
     },
     /** True if the log has contents, and is not beside its database any more. */
     isLeft(): boolean {
@@ -54,13 +64,17 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
       if (!base && !name) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
       return name !== (base && `${base}-wal`)
     },
-    /** `shared`: others use the database without the log; `taken`: they have another log, or this one for another file. */
-    findUse(): 'ours' | 'shared' | 'taken' {
+    /**
+     * `shared`: others use the database without the log; `taken`: they have another log, or this one for another file;
+     * `needed`: the log belongs to a file that may take the place of the database.
+     */
+    findUse(): 'ours' | 'shared' | 'taken' | 'needed' {
       note()
       const [base, name] = [findDatabase(), findLog()]
       const other = name?.slice(0, -'-wal'.length)
       const hasOther = other !== undefined && find(other) !== undefined
       if (hasOther && isChanged(fstatSync(log))) return 'taken'
+      if (isNeeded()) return 'needed'
       // A reader makes an empty log.
       const hasOtherLog = base !== undefined && Number(find(`${base}-wal`)?.size) > 0
       if (hasOtherLog || isChanged(fstatSync(database))) return name === undefined ? 'taken' : 'shared'

@@ -62,8 +62,11 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     async close() {
       // When the writer closes last, SQLite checkpoints and removes the log at the path. That may be the log of another
       // process by now if the files have changed.
-      if (writer?.files.findFault() === undefined) reader.close()
-      if (writer) await Promise.race([writer.close(), setTimeout(closeMs, undefined, { ref: false })])
+      const isLost = writer?.files.findFault() !== undefined
+      if (!isLost) reader.close()
+      const ended = writer?.close()
+      // The end of a lost log may be an error, however long it takes.
+      await (isLost ? ended : Promise.race([ended, setTimeout(closeMs, undefined, { ref: false })]))
       reader.close()
     },
   }

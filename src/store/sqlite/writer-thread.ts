@@ -106,6 +106,7 @@ function writeBackLost(): void {
   while (lostLog.isLeft()) {
     const use = lostLog.findUse()
     if (use === 'taken') return
+    if (use === 'needed') throw new Error('the last plants are only in the log')
     if (use === 'ours') {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
       // Numbers of pages; -1 if another checkpoint is running.
@@ -159,8 +160,12 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      // Written back at once, so that our file is changed after the log, see `isChanged` in lost-log.ts.
-      if (files.findFault() !== undefined) checkpoint(db, 'PASSIVE')
+      if (files.findFault() !== undefined) {
+        // Written back at once, so that our file is changed after the log, see `isChanged` in lost-log.ts.
+        lostLog.note()
+        checkpoint(db, 'PASSIVE')
+        lostLog.noteOwnChange()
+      }
       files.check()
       // On a full disk the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
