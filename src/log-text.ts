@@ -1,23 +1,14 @@
 // The log for people: each line of JSON as text, in colours on a terminal.
 import { styleText } from 'node:util'
-
-type Color = Parameters<typeof styleText>[0]
+import { attempt } from './attempt.ts'
 
 /** Names of pino's levels 10, 20, …, 60. */
 const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
 /** Formats whole lines of JSON as lines of text. */
 export function toTextLines(json: string): string {
-  return json.replace(/[^\n]+/g, formatLine)
-}
-
-function formatLine(json: string): string {
-  try {
-    return format(JSON.parse(json))
-  } catch {
-    // The mask replaced digits of a number, so the line is no longer JSON.
-    return printable(json)
-  }
+  // If the mask has replaced digits of a number, the line is no longer JSON.
+  return json.replace(/[^\n]+/g, (line) => attempt(() => format(JSON.parse(line))) ?? printable(line))
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a line of pino
@@ -54,6 +45,6 @@ export function printable(value: unknown): string {
 }
 
 /** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */
-function paint(color: Color, text: string): string {
+function paint(color: Parameters<typeof styleText>[0], text: string): string {
   return styleText(color, text, { stream: process.stderr })
 }

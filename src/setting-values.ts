@@ -2,6 +2,7 @@
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
+import { attempt } from './attempt.ts'
 import { engines } from './store/engines.ts'
 
 /** A setting that cannot be used. The message is one line that names the setting. */
@@ -101,14 +102,9 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
 /** true, false, or addresses for @fastify/proxy-addr; not a number: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
-  try {
-    if (readSwitch(given) !== undefined || proxies.some((proxy) => /^\d+$/.test(proxy)))
-      return readSwitch(given)
-    proxyAddr.compile(proxies)
-    return proxies.join() || undefined
-  } catch {
-    return undefined
-  }
+  const isNumber = proxies.some((proxy) => /^\d+$/.test(proxy))
+  const areAddresses = !isNumber && attempt(() => proxyAddr.compile(proxies)) !== undefined
+  return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
 })
 
 /** The `origin` of @fastify/cors: true, false, `*`, an origin or several. */

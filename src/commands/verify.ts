@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Plant } from '../../schemas/plant.ts'
+import { attempt } from '../attempt.ts'
 import { count, printResult, silent } from '../cli/console.ts'
 import { type Progress, startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
@@ -53,7 +54,7 @@ type Unread = { first: number; last: number; reason: string }
  */
 async function checkStore(store: Store, progress: Progress) {
   const faults: string[] = []
-  const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
+  const readPart = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await read()
     } catch (error) {
@@ -61,9 +62,9 @@ async function checkStore(store: Store, progress: Progress) {
       return undefined
     }
   }
-  const head = await attempt('the end of the log', () => store.log.head())
+  const head = await readPart('the end of the log', () => store.log.head())
   const checks = { ...store.checks, 'the tokens': () => findTokenFaults(store) }
-  for (const [what, find] of Object.entries(checks)) faults.push(...((await attempt(what, find)) ?? []))
+  for (const [what, find] of Object.entries(checks)) faults.push(...((await readPart(what, find)) ?? []))
   if (!/^[\w-]{22}$/.test(store.id)) faults.push('the store has no id')
   return { ...(await checkLog(store, head?.position, faults, progress)), faults }
 }
@@ -117,12 +118,8 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
   }
 }
 
-async function readPlant(store: Store, position: number): Promise<LogEntry[]> {
-  try {
-    return await store.plants(position - 1, position, 1)
-  } catch (error) {
-    return [{ position, reason: (error as Error).message }]
-  }
+function readPlant(store: Store, position: number): Promise<LogEntry[]> {
+  return store.plants(position - 1, position, 1).catch(({ message }) => [{ position, reason: message }])
 }
 
 function addUnread(unread: Unread[], position: number, reason: string): void {
@@ -143,12 +140,8 @@ function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (isDamaged(row)) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
-  let plant: Plant
-  try {
-    plant = JSON.parse(item)
-  } catch {
-    return 'is not JSON'
-  }
+  const plant: Plant | undefined = attempt(() => JSON.parse(item))
+  if (plant === undefined) return 'is not JSON'
   const fault = findPlantFault(id === null ? plant : { ...plant, id })
   if (fault !== undefined) return `is not valid: ${fault}`
   return serializeItem(plant) === item ? undefined : 'is not in the stored format'

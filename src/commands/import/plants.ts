@@ -2,13 +2,13 @@
 import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
+import { attempt } from '../../attempt.ts'
 import { makePlantCheck } from '../../plants/faults.ts'
 import { endsInCr, type Form } from './form.ts'
 import { byteOrderMark, InputError } from './input.ts'
 import type { InputRecord } from './records.ts'
 
-type FieldName = keyof NewPlant
-export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
+export const fieldNames = Object.keys(NewPlant.properties) as (keyof NewPlant)[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
 /** A value to check, a fault, or undefined for the header row. */
@@ -44,12 +44,8 @@ const decodeUtf8: Decode = (latin1) => Buffer.from(latin1, 'latin1').toString()
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
   return ({ text }: InputRecord, decode: Decode): Read => {
-    let value: Record<string, unknown>
-    try {
-      value = JSON.parse(decode(text))
-    } catch {
-      return 'is not JSON'
-    }
+    const value: Record<string, unknown> | null | undefined = attempt(() => JSON.parse(decode(text)))
+    if (value === undefined) return 'is not JSON'
     if (!ignoreUnknown || value === null) return { value }
     const plant: Record<string, unknown> = {}
     for (const field of fieldNames) {
