@@ -1,5 +1,4 @@
 // What commands print: results on stdout, as text or JSON; everything else on stderr.
-import pino from 'pino'
 
 /** A command failed; the message is one line for the person who ran it. The exit code is 1. */
 export class CommandError extends Error {}
@@ -51,9 +50,6 @@ export function watchOutput(): (error: unknown) => number | undefined {
   return (error) =>
     faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
 }
-
-/** The logger of a store that a command opens, if the command reports all failures itself. */
-export const silent = pino({ level: 'silent' })
 
 /** Formats rows as aligned columns below their headings, without trailing spaces. */
 export function formatTable(head: string[], rows: string[][]): string {

@@ -1,7 +1,7 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { CommandError, count, printResult, silent } from '../cli/console.ts'
+import { CommandError, count, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { warnOfPassword, wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
@@ -42,11 +42,11 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
   const advice = 'the copy was interrupted. Run it again to resume.'
   const work = doLongWork({ quiet, advice }, ({ show }) =>
-    withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
+    withStore(urls.from, { mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
       const copy = (target: Store) => copyStore(source, target, { batch, onProgress: show })
-      return withStore(urls.to, { logger: silent, mode: 'write', create: true }, copy)
+      return withStore(urls.to, { mode: 'write', create: true }, copy)
     }),
   )
   const { plants, added, checksum, tokens } = await work.catch(explain)

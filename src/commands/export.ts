@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
 import { NewPlant, Plant } from '../../schemas/plant.ts'
-import { CommandError, count, reportFile, silent } from '../cli/console.ts'
+import { CommandError, count, reportFile } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { writeTexts } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
@@ -53,7 +53,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const quiet = options.quiet || isStdout
   const { after } = options
   const head = await doLongWork({ quiet, advice }, (progress, signal) =>
-    withStore(url, { mode: 'read', logger: silent }, async (store) => {
+    withStore(url, { mode: 'read' }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)

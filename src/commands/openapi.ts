@@ -1,10 +1,10 @@
 // openapi: prints the contract of the app for the current BASE_PATH, without the security scheme of an issuer.
 import type { Command } from 'commander'
 import { buildApp } from '../app.ts'
-import { silent } from '../cli/console.ts'
 import { noMeter } from '../metrics.ts'
 import { loadSetting, loadSettings } from '../settings.ts'
 import type { PlantLog } from '../store/engine.ts'
+import { silent } from '../store/engines.ts'
 
 export function define(command: Command): void {
   command.option('--json', 'as JSON instead of YAML').action(printContract)

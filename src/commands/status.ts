@@ -1,6 +1,6 @@
 // status: shows what a store holds, and the state of its servers. It only reads.
 import type { Command } from 'commander'
-import { count, printResult, silent } from '../cli/console.ts'
+import { count, printResult } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
 import type { Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
@@ -20,7 +20,7 @@ export function define(command: Command): void {
 async function runStatus(options: DatabaseOptions): Promise<void> {
   const url = findDatabase(options)
   const { name: engine } = engineOf(url)
-  const status = await withStore(url, { mode: 'read', logger: silent }, (store) => readStatus(engine, store))
+  const status = await withStore(url, { mode: 'read' }, (store) => readStatus(engine, store))
   await printResult(status, formatStatus(status), options.json)
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Plant } from '../../schemas/plant.ts'
 import { attempt } from '../attempt.ts'
-import { count, printResult, silent } from '../cli/console.ts'
+import { count, printResult } from '../cli/console.ts'
 import { type Progress, startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
 import { makePlantCheck } from '../plants/faults.ts'
@@ -32,7 +32,7 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
   const url = findDatabase(database)
   // It only reads, so a signal may simply end the process.
   const progress = startProgress(quiet)
-  const checking = withStore(url, { mode: 'read', logger: silent }, (store) => checkStore(store, progress))
+  const checking = withStore(url, { mode: 'read' }, (store) => checkStore(store, progress))
   const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
   const faultCount = all.length + unread.length

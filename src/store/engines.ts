@@ -1,5 +1,6 @@
 // The engines: each is a folder, and a row here. An engine is loaded when it is used, as its driver takes long to load.
 import { resolve } from 'node:path'
+import pino from 'pino'
 import { maskUrl } from '../mask.ts'
 import type { Engine, OpenOptions, Store } from './engine.ts'
 import { StoreRefused } from './errors.ts'
@@ -37,9 +38,14 @@ export function nameDatabase(url: string): string {
   return path === undefined ? maskUrl(url) : resolve(path)
 }
 
-/** Opens the store at a URL for the duration of `work`. */
-export async function withStore<T>(url: string, options: OpenOptions, work: (store: Store) => Promise<T>) {
-  const store = await engineOf(url).open(url, options)
+/** The logger of a store that a command opens: the command reports all failures itself. */
+export const silent = pino({ level: 'silent' })
+
+type CommandOptions = Omit<OpenOptions, 'logger'>
+
+/** Opens the store at a URL for a command, for the duration of `work`. */
+export async function withStore<T>(url: string, options: CommandOptions, work: (store: Store) => Promise<T>) {
+  const store = await engineOf(url).open(url, { ...options, logger: silent })
   try {
     return await work(store)
   } finally {

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
-import { CommandError, count, reportFile, separate, silent } from '../../cli/console.ts'
+import { CommandError, count, reportFile, separate } from '../../cli/console.ts'
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
 import { checkTarget, writeTexts } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
@@ -77,8 +77,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       return importInput({ name, input, flags, progress, signal }).finally(input.close)
     })
     // Everything is shown, so a signal prints no advice any more.
-    const open = { mode: 'write', logger: silent } as const
-    if (last) await withStore(findDatabase(flags), open, (store) => append(store, [], last))
+    if (last) await withStore(findDatabase(flags), { mode: 'write' }, (store) => append(store, [], last))
   } catch (error) {
     // An error of `write` is one of stdout.
     const { message, syscall = 'write' } = error as NodeJS.ErrnoException
@@ -128,7 +127,7 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     return progress.written()
   }
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
-  const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
+  const checked = await withStore(url, { mode: 'read' }, check).catch((error) => {
     if (error instanceof StoreMissing) return check()
     throw error
   })
@@ -147,7 +146,7 @@ async function addNew({ name, input: { path }, flags, progress }: Job, checked: 
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
   const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
   if (dryRun || (plants === counts.skipped && (!earlier || (isKnown && !again)))) return { counts }
-  const open = { mode: 'write', logger: silent, create: true, mustBeAlone: !flags.create } as const
+  const open = { mode: 'write', create: true, mustBeAlone: !flags.create } as const
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++

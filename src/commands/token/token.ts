@@ -1,6 +1,6 @@
 // token: creates, lists, rotates and revokes access tokens.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { CommandError, formatTable, printResult, silent } from '../../cli/console.ts'
+import { CommandError, formatTable, printResult } from '../../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
 import type { Token } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
@@ -59,7 +59,7 @@ function parseName(text: string): string {
 
 function defineList(command: Command): void {
   command.description('List all tokens, without their secrets.').action((options: DatabaseOptions) =>
-    withStore(findDatabase(options), { mode: 'read', logger: silent }, async (store) => {
+    withStore(findDatabase(options), { mode: 'read' }, async (store) => {
       const rows = (await store.tokens.all()).map(describe)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
       await printResult(rows, formatTable(listHead, cells), options.json)
@@ -127,8 +127,7 @@ function defineRevoke(command: Command): void {
 
 /** Opens the database, which must exist, for the duration of `work`. */
 function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  const open = { mode: 'write', logger: silent } as const
-  return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
+  return withStore(findDatabase(options), { mode: 'write' }, (store) => work(new Tokens(store.tokens)))
 }
 
 /**
