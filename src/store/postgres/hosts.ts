@@ -6,10 +6,9 @@ const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'ver
  * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
  * sslmode, passwords would be sent without encryption.
  */
-const parameters = [
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'],
-  ...['user', 'password', 'host', 'port', 'options'],
-]
+const parameters = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(
+  ' ',
+)
 
 /** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {

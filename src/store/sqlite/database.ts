@@ -46,7 +46,11 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     db.open()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(db))
-    const isSound = makeDurable(db, path, descriptor)
+    // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut does not
+    // keep. So the log is synced, checkpointed as far as other readers allow, and the database synced.
+    syncLog(path)
+    const isSound = checkpoint(db, 'TRUNCATE')
+    if (isSound) fsyncSync(descriptor)
     makeTables(db, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
@@ -93,18 +97,6 @@ function makeTables(db: DatabaseSync, path: string): void {
   db.exec(
     `INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING; PRAGMA user_version = ${version}; COMMIT`,
   )
-}
-
-/**
- * Makes the contents of a database durable: syncs its write-ahead log, checkpoints that as far as other readers allow,
- * and syncs the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process
- * that was killed may not have synced it. Returns false on a full disk.
- */
-function makeDurable(db: DatabaseSync, path: string, descriptor: number): boolean {
-  syncLog(path)
-  if (!checkpoint(db, 'TRUNCATE')) return false
-  fsyncSync(descriptor)
-  return true
 }
 
 /** Writes the log back into the database. Returns false on a full disk, where plants can still be listed. */

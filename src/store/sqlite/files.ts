@@ -38,9 +38,7 @@ export function noteFiles(path: string, known?: FileId[]) {
   function findFault(): string | undefined {
     const todo = 'put the original file back, or restart to use the file that is now at this path'
     try {
-      const fault = findNames()
-        .map(findFaultIn)
-        .find((one) => one !== undefined)
+      const [fault] = findNames().flatMap((name, index) => findFaultIn(name, index) ?? [])
       return fault && `${fault}: ${todo}`
     } catch (error) {
       const { path: name = path, code } = error as NodeJS.ErrnoException

@@ -11,12 +11,11 @@ export const marginMs = 100
  * Tries again while another process has the lock. SQLite itself would back off to 100 ms, miss the short gaps between
  * the batches of another process, and give up at once if two wait for each other.
  */
-export function untilFree(attempt: () => void, waitMs = lockMs): void {
+export function untilFree<T>(attempt: () => T, waitMs = lockMs): T {
   const endMs = performance.now() + waitMs
   for (;;) {
     try {
-      attempt()
-      return
+      return attempt()
     } catch (error) {
       if (!isBusy(error)) throw error
       if (performance.now() > endMs) throw new Error('the database is locked by another program')
