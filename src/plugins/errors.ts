@@ -149,7 +149,9 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
       if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
-      else answerClientError(error, socket, { basePath, count })
+      // The connection itself failed, or has been answered.
+      else if (error.syscall !== undefined || !socket.writable) socket.destroy()
+      else count(answerClientError(error, socket, basePath))
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       const { server, id } = request
@@ -159,16 +161,9 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
   }
 }
 
-/** Answers a malformed request, or one that arrives too slowly. Fastify never sees those. */
-function answerClientError(
-  error: NodeJS.ErrnoException,
-  socket: Socket,
-  { basePath, count }: { basePath: string; count: (code: ProblemCode) => void },
-): void {
-  // The connection itself failed, or has been answered.
-  if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
-  const known = frameworkProblems[String(error.code)] ?? problems.notHttp
-  count(known.code)
+/** Answers a malformed request, or one that arrives too slowly, which Fastify never sees. Returns the problem. */
+function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket, basePath: string) {
+  const known = frameworkProblems[code] ?? problems.notHttp
   const body = describe(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
   // Importing `node:http` for its phrases would load all that it can do, at a twentieth of the time of a start.
@@ -185,6 +180,7 @@ function answerClientError(
   // The client may go on sending.
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
   socket.once('close', () => clearTimeout(timer))
+  return known.code
 }
 
 function describe({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {
