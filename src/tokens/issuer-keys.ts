@@ -80,25 +80,19 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
 
   /** Loads the keys, unless it is too early. Resolves when the load in progress, if any, is over. Never rejects. */
   async function load(): Promise<void> {
-    if (!loading && retryMs() <= 0) {
-      earlierMs = triedMs
-      triedMs = now()
-      loading = loadNow()
-    }
+    if (loading || retryMs() > 0) return loading
+    earlierMs = triedMs
+    triedMs = now()
+    // The only place that handles failures of the issuer, or of a proxy in front of it.
+    loading = loadKeys(issuer, limitMs)
+      .then((loaded) => {
+        keys = loaded
+        loadedMs = triedMs
+        outage.reportRecovery()
+      })
+      .catch((error) => outage.reportFailure(describeFailure(error)))
+      .finally(() => (loading = undefined))
     return loading
-  }
-
-  /** The only place that handles failures of the issuer, or of a proxy in front of it. */
-  async function loadNow(): Promise<void> {
-    try {
-      keys = await loadKeys(issuer, limitMs)
-      loadedMs = triedMs
-      outage.reportRecovery()
-    } catch (error) {
-      outage.reportFailure(describeFailure(error))
-    } finally {
-      loading = undefined
-    }
   }
 
   return { find, load, retryMs }
