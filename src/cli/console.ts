@@ -1,4 +1,5 @@
 // What commands print: results on stdout, as text or JSON; everything else on stderr.
+import type { WorkOptions } from './options.ts'
 
 /** A command failed; the message is one line for the person who ran it. The exit code is 1. */
 export class CommandError extends Error {}
@@ -22,14 +23,9 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
 }
 
 /** Prints the result of a command that writes a file: to stdout, or to stderr if the file itself goes to stdout (`-`). */
-export async function reportFile(
-  file: string | undefined,
-  facts: object,
-  { json, quiet }: { json?: true; quiet?: true },
-  text: string,
-): Promise<void> {
-  if (file !== '-') await printResult(facts, text, json)
-  else if (!quiet) console.error(json ? JSON.stringify(facts) : text)
+export async function reportFile(file: string | undefined, facts: object, text: string, flags: WorkOptions) {
+  if (file !== '-') await printResult(facts, text, flags.json)
+  else if (!flags.quiet) console.error(flags.json ? JSON.stringify(facts) : text)
 }
 
 /**

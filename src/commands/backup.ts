@@ -41,8 +41,9 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
     const copyOptions = { progress, signal, replace: options.force }
     return isStdout ? writeVerified(from, copyOptions) : copyVerified(from, file, copyOptions)
   })
-  const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
-  await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
+  const done = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
+  const text = `${done}; verified, SHA-256 ${report.checksum}`
+  await reportFile(file, { file, ...report }, text, options)
 }
 
 export const advice = 'interrupted: the copy is incomplete. Run it again'
@@ -112,9 +113,7 @@ async function copyDatabase(from: string, to: string, { progress }: CopyOptions)
     source.exec('BEGIN; SELECT count(*) FROM meta')
     await backup(source, to, {
       rate: stepPages,
-      progress({ totalPages, remainingPages }) {
-        progress.show(totalPages - remainingPages, totalPages, 'page')
-      },
+      progress: ({ totalPages: all, remainingPages }) => progress.show(all - remainingPages, all, 'page'),
     })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error

@@ -7,7 +7,7 @@ import { CommandError, count, reportFile } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { writeTexts } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
-import type { Store } from '../store/engine.ts'
+import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, nameDatabase, withStore } from '../store/engines.ts'
 import { isDamaged } from '../store/sql/checksum.ts'
 import { command as program } from '../version.ts'
@@ -66,9 +66,9 @@ async function runExport(file: string, options: Options, command: Command): Prom
     }),
   )
   const [plants, database] = [head - after, nameDatabase(url)]
-  const text = `exported ${count(plants, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
+  const done = `exported ${count(plants, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
   const summary = { plants, after, head, database, file, format }
-  await reportFile(file, summary, options, `${text}; the log ends at plant ${head}`)
+  await reportFile(file, summary, `${done}; the log ends at plant ${head}`, options)
 }
 
 /** Reads the form from the name of the file, like `plants.csv.gz`. Exits with 2 for other endings. */
@@ -99,9 +99,9 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     try {
       if (plants.length !== last - position) throw new Error('a plant is missing')
       if (plants.some(isDamaged)) throw new Error('a plant was changed')
-      const text = plants
-        .map(({ id, item }) => (withId && id !== null ? addId(item, id) : item))
-        .join(separator)
+      // An item ends with a brace.
+      const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)
+      const text = plants.map((plant) => (withId ? addId(plant) : plant.item)).join(separator)
       if (format === 'json') yield position === after ? '\n' : ',\n'
       yield format === 'csv' ? toRows(text, columns) : text
       if (format === 'ndjson') yield '\n'
@@ -113,11 +113,6 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     show(position - after)
   }
   if (format === 'json') yield '\n]\n'
-}
-
-/** Adds the id to an item, whose text ends with a brace. */
-function addId(item: string, id: number): string {
-  return `${item.slice(0, -1)},"id":${id}}`
 }
 
 /** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */

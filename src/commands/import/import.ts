@@ -164,5 +164,5 @@ async function report(flags: Flags, database: string, counts: Counts, reasons: o
   const list = Object.entries(shown).map(([name, number]) => `${separate(number)} ${name}`)
   if (conflicting + rejected > 0) process.exitCode = 1
   const text = `${list.join(', ')}; ${flags.dryRun ? 'nothing was added to' : 'into'} ${database}`
-  await reportFile(flags.rejects, { ...counts, database, reasons }, flags, text)
+  await reportFile(flags.rejects, { ...counts, database, reasons }, text, flags)
 }

@@ -26,15 +26,13 @@ export function define(command: Command): void {
   defineRevoke(addDatabaseOptions(command.command('revoke')))
 }
 
-type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
-
 function defineCreate(command: Command): void {
   command
     .description('Create a token and print it. It cannot be shown again.')
     .requiredOption('--name <name>', 'its purpose or owner, unique among valid tokens', parseName)
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
     .option('--expires <time>', 'a duration such as 90d, or a date (through that day, UTC)', parseExpiry)
-    .action((options: CreateOptions) =>
+    .action((options: DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }) =>
       withTokens(options, async (tokens) => {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
