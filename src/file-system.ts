@@ -1,14 +1,5 @@
 // The identity, durability and ownership of files.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lchownSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreRefused } from './store/errors.ts'
 
@@ -21,7 +12,7 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
 
 /** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` next to the real file. */
 export function resolveLinks(path: string): string {
-  return existsSync(path) ? realpathSync.native(path) : path
+  return fs.existsSync(path) ? fs.realpathSync.native(path) : path
 }
 
 /**
@@ -30,7 +21,7 @@ export function resolveLinks(path: string): string {
  */
 export function syncFile(path: string): void {
   // Windows syncs only files that are open for writing; elsewhere a user who may only read can sync as well.
-  syncAndClose(openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
+  syncAndClose(fs.openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
 /** Syncs the write-ahead log of a database, if there is one. */
@@ -46,24 +37,24 @@ export function syncLog(path: string): void {
 /** Syncs the directory of a file, so that its name survives a power cut. */
 export function syncDirectoryOf(path: string): void {
   // On Windows a directory cannot be opened, and need not be.
-  if (process.platform !== 'win32') syncAndClose(openSync(dirname(path), 'r'))
+  if (process.platform !== 'win32') syncAndClose(fs.openSync(dirname(path), 'r'))
 }
 
 function syncAndClose(descriptor: number): void {
   try {
-    fsyncSync(descriptor)
+    fs.fsyncSync(descriptor)
   } finally {
-    closeSync(descriptor)
+    fs.closeSync(descriptor)
   }
 }
 
 /** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
 export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(dirname(path))
+  const { uid, gid } = fs.statSync(dirname(path))
   try {
     // Never the target of a link, which the owner of the directory may have put there.
-    lchownSync(path, uid, gid)
+    fs.lchownSync(path, uid, gid)
   } catch (error) {
     // Root of a container may lack the capability, or not know the user.
     if (!['EPERM', 'EINVAL'].includes(String((error as NodeJS.ErrnoException).code))) throw error
@@ -72,14 +63,14 @@ export function giveToOwner(path: string): void {
 
 /** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
-  if (existsSync(directory)) return
+  if (fs.existsSync(directory)) return
   makeDirectory(dirname(resolve(directory)))
   try {
     // Not `recursive`, which never ends in /proc.
-    mkdirSync(directory, { mode: 0o700 })
+    fs.mkdirSync(directory, { mode: 0o700 })
   } catch (error) {
     // Another process may have made it meanwhile.
-    if (!existsSync(directory))
+    if (!fs.existsSync(directory))
       throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }
   giveToOwner(directory)

@@ -6,9 +6,7 @@ const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'ver
  * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
  * sslmode, passwords would be sent without encryption.
  */
-const parameters = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(
-  ' ',
-)
+const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(' ')
 
 /** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
@@ -17,11 +15,11 @@ export function findUrlFault(url: string): string | undefined {
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
-  const unknown = [...given.keys()].find((name) => !parameters.includes(name))
+  const unknown = [...given.keys()].find((name) => !known.includes(name))
   if (unknown === 'channel_binding')
     return 'has channel_binding, which is not supported: remove it, and use sslmode=verify-full'
   if (unknown !== undefined)
-    return `has the unsupported parameter ${unknown}; supported are ${parameters.join(', ')}`
+    return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
   if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
     return `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
   const [file] = [...given].find(([name, value]) => name.startsWith('ssl') && value.startsWith('~')) ?? []

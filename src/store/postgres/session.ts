@@ -95,9 +95,7 @@ export class Session {
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
-  async query<R extends pg.QueryResultRow = Record<string, unknown>>(
-    query: pg.QueryConfig | string,
-  ): Promise<pg.QueryResult<R>> {
+  async query<R extends pg.QueryResultRow = Record<string, unknown>>(query: pg.QueryConfig | string) {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 

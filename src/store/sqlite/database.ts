@@ -94,9 +94,8 @@ function makeTables(db: DatabaseSync, path: string): void {
   checkStore(db, path, true)
   for (const { sqlite } of steps.slice(Number(pragma(db, 'user_version')))) db.exec(sqlite)
   const id = randomBytes(16).toString('base64url')
-  db.exec(
-    `INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING; PRAGMA user_version = ${version}; COMMIT`,
-  )
+  db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)
+  db.exec(`PRAGMA user_version = ${version}; COMMIT`)
 }
 
 /** Writes the log back into the database. Returns false on a full disk, where plants can still be listed. */
