@@ -1,6 +1,7 @@
 // Metrics for Prometheus. Parts of the service publish them through a `Meter`; only the admin server loads prom-client.
 import type { Counter, Gauge } from 'prom-client'
 import { type ProblemCode, problemCodes } from '../schemas/problems.ts'
+import type { Count } from './plugins/access-log.ts'
 import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
@@ -28,11 +29,6 @@ export const noMeter: Meter = { gauge() {}, counter() {}, histogram: () => () =>
 export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
-
-/** A request, its reply and its end, as far as metrics need them. */
-type Asked = { method: string; routeOptions: { url?: string | undefined } }
-type Refused = { problem: ProblemCode | undefined }
-export type Answered = { status: number; durationMs: number }
 
 /** Methods of the API. All others share one value of the label, so that a scan adds no series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
@@ -78,18 +74,14 @@ export async function openMetrics(engine: string) {
     problems[code] = Number(problems[code]) + 1
   }
 
-  return {
-    meter,
-    registry,
-    countProblem,
-    /** Counts a request that was answered. */
-    count({ method, routeOptions }: Asked, { problem }: Refused, { status, durationMs }: Answered): void {
-      const known = methods.includes(method) ? method : 'other'
-      durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
-      // With 499 it was not sent.
-      if (problem && status !== 499) countProblem(problem)
-    },
+  /** Counts a request that was answered. */
+  const count: Count = ({ method, routeOptions }, { problem }, { status, durationMs }) => {
+    const known = methods.includes(method) ? method : 'other'
+    durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
+    // With 499 it was not sent.
+    if (problem && status !== 499) countProblem(problem)
   }
+  return { meter, registry, countProblem, count }
 }
 
 /** The options of a metric that is read on each scrape. */

@@ -1,7 +1,6 @@
 // One line for each request, written by hand: through pino it would cost a quarter of a request.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Answered } from '../metrics.ts'
 
 /**
  * Lines are collected up to this size or for this long, because each write wakes a thread. They are kept as bytes,
@@ -19,8 +18,11 @@ const maxTargets = 1000
 export type AccessLogOptions = {
   write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string
-  count?: ((request: FastifyRequest, reply: FastifyReply, answered: Answered) => void) | undefined
+  count?: Count | undefined
 }
+/** Counts a request that has ended. */
+export type Count = (request: FastifyRequest, reply: FastifyReply, end: Answered) => void
+type Answered = { status: number; durationMs: number }
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,6 +1,6 @@
 // Traces: a span per request, sent by OTLP over HTTP. The SDK, loaded only here, reads the standard OTEL_ variables.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
+import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
@@ -72,7 +72,10 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {
     export(spans, done) {
-      for (const span of spans) clearClientError(span)
+      // @fastify/otel marks all errors, but for a server 4xx is not an error (OpenTelemetry, HTTP spans).
+      for (const { attributes, status } of spans)
+        if (Number(attributes['http.response.status_code']) < 500)
+          Object.assign(status, { code: 0, message: undefined })
       exporter.export(spans, (result) => {
         if (result.code === 0) outage.reportRecovery()
         else {
@@ -85,12 +88,6 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
     },
     shutdown: () => exporter.shutdown(),
   }
-}
-
-/** @fastify/otel marks all errors, but for a server 4xx is not an error (OpenTelemetry, HTTP spans). */
-function clearClientError({ attributes, status }: ReadableSpan): void {
-  if (Number(attributes['http.response.status_code']) < 500)
-    Object.assign(status, { code: 0, message: undefined })
 }
 
 function describeFault(error: Error & { code?: unknown } = new Error('no answer')): string {
