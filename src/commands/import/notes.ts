@@ -22,6 +22,8 @@ export type Match = StoredNote & { plants: number; conflicts: number }
 
 const prefix = 'import/'
 
+type Imports = { notes: StoredNote[]; matches: Match[] }
+
 /** Reads the notes, those of one name in the order in which they were made. */
 export async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   const values = [...((await store?.notes(prefix)) ?? [])]
@@ -40,11 +42,7 @@ export function nameNote(notes: StoredNote[], firstHash: string): string {
  * equal ones the first, which is not a copy. `matches` is sorted by end, then as `notes`. Throws CommandError if the
  * input was changed since it was imported.
  */
-export function findEarlier(
-  { notes, matches }: { notes: StoredNote[]; matches: Match[] },
-  path: string | undefined,
-  again: boolean,
-): Match | undefined {
+export function findEarlier({ notes, matches }: Imports, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
   const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
   const named = notes
