@@ -21,41 +21,34 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
     const schema = { type: 'http', scheme: 'bearer' }
     if (token) authActions.authorize({ bearer: { name: 'bearer', schema, value: token } })
   }
+  // Swagger UI does not update an open dialog, although the issuer may answer later.
+  const updateResolvedSubtree = (original, system) => (path, tree) => {
+    const { authActions, authSelectors } = system.getSystem()
+    const updated = original(path, tree)
+    if (authSelectors.shownDefinitions()) authActions.showDefinitions(authSelectors.definitionsToAuthorize())
+    return updated
+  }
+  const authorize = (original) => (payload) => {
+    if (payload.bearer) {
+      payload.bearer.value = payload.bearer.value.trim().replace(/^bearer +/i, '')
+      sessionStorage.setItem(tokenKey, payload.bearer.value)
+    }
+    return original(payload)
+  }
+  const logout = (original) => (names) => {
+    sessionStorage.removeItem(tokenKey)
+    return original(names)
+  }
+  // Requests carry the token of the issuer as if it had been pasted.
+  const authorizeOauth2 = (original, system) => (payload) => {
+    useToken(system, payload.token.access_token)
+    return original(payload)
+  }
   return {
     afterLoad: ({ getSystem }) => setTimeout(() => useToken(getSystem(), sessionStorage.getItem(tokenKey))),
     statePlugins: {
-      spec: {
-        wrapActions: {
-          // An open dialog is not updated, although the issuer may answer later.
-          updateResolvedSubtree: (original, system) => (path, tree) => {
-            const { authActions, authSelectors } = system.getSystem()
-            const updated = original(path, tree)
-            if (authSelectors.shownDefinitions())
-              authActions.showDefinitions(authSelectors.definitionsToAuthorize())
-            return updated
-          },
-        },
-      },
-      auth: {
-        wrapActions: {
-          authorize: (original) => (payload) => {
-            if (payload.bearer) {
-              payload.bearer.value = payload.bearer.value.trim().replace(/^bearer +/i, '')
-              sessionStorage.setItem(tokenKey, payload.bearer.value)
-            }
-            return original(payload)
-          },
-          logout: (original) => (names) => {
-            sessionStorage.removeItem(tokenKey)
-            return original(names)
-          },
-          // Requests carry the token of the issuer as if it had been pasted.
-          authorizeOauth2: (original, system) => (payload) => {
-            useToken(system, payload.token.access_token)
-            return original(payload)
-          },
-        },
-      },
+      spec: { wrapActions: { updateResolvedSubtree } },
+      auth: { wrapActions: { authorize, logout, authorizeOauth2 } },
     },
     wrapComponents: {
       responses: (Responses) => (props) => showResponses(React, Responses, props),
@@ -65,13 +58,10 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
       execute: (Execute) => (props) =>
         h(Execute, { ...props, disabled: props.disabled || !isResolved(props) }),
       // Labels for screen readers.
-      ExamplesSelect: (ExamplesSelect) => (props) =>
-        h(
-          'label',
-          { className: 'examples', hidden: props.examples.size < 2 },
-          'Example: ',
-          h(ExamplesSelect, { ...props, showLabels: false }),
-        ),
+      ExamplesSelect: (ExamplesSelect) => (props) => {
+        const select = h(ExamplesSelect, { ...props, showLabels: false })
+        return h('label', { className: 'examples', hidden: props.examples.size < 2 }, 'Example: ', select)
+      },
       TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
     },
   }
@@ -80,15 +70,11 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
 /** Shows the answer to a request that was tried, and folds the documented ones below it. */
 function showResponses({ createElement: h, Fragment }, Responses, props) {
   const { tryItOutResponse: response, getComponent } = props
-  const answer = response && h(getComponent('liveResponse'), { ...props, response })
+  const live = response && h(getComponent('liveResponse'), { ...props, response })
+  const answer = live && h('div', { className: 'responses-inner' }, live)
   const summary = h('summary', null, 'All documented responses')
   const documented = h(Responses, { ...props, tryItOutResponse: undefined })
-  return h(
-    Fragment,
-    null,
-    answer && h('div', { className: 'responses-inner' }, answer),
-    h('details', { className: 'documented' }, summary, documented),
-  )
+  return h(Fragment, null, answer, h('details', { className: 'documented' }, summary, documented))
 }
 
 function isResolved({ specSelectors, path, method }) {
