@@ -3,7 +3,6 @@ import { resolve } from 'node:path'
 import pino from 'pino'
 import { maskUrl } from '../mask.ts'
 import type { Engine, OpenOptions, Store } from './engine.ts'
-import { StoreRefused } from './errors.ts'
 import { findUrlFault } from './postgres/hosts.ts'
 import { findPathFault, sqlitePath } from './sqlite/path.ts'
 
@@ -25,11 +24,9 @@ export const engines: Engine[] = [
   },
 ]
 
-/** Finds the engine of a URL. Throws StoreRefused if there is none. */
+/** Finds the engine of a URL, which the settings accept only if there is one. */
 export function engineOf(url: string): Engine {
-  const engine = engines.find(({ scheme }) => scheme.test(url))
-  if (engine) return engine
-  throw new StoreRefused('unsupported database URL scheme')
+  return engines.find(({ scheme }) => scheme.test(url)) as Engine
 }
 
 /** Names a database for people: the path of a file, or the URL of a server without its password. */

@@ -42,7 +42,7 @@ export class Servers {
   readonly #watches = new Map<string, Session>()
   /** When the last look began, as `performance.now()`, and the one that is in progress. */
   #lookedMs = -Infinity
-  #looking: Promise<void> | undefined
+  #looking: Promise<unknown> | undefined
   /** True for a read-only store: reading all of it may take long. */
   readonly isReading: boolean
   /** The store's id, once a first connection was made. */
@@ -65,16 +65,13 @@ export class Servers {
    * look that is overdue, as after a time without requests.
    */
   async look(): Promise<void> {
-    const ageMs = performance.now() - this.#lookedMs
-    if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
-    this.#looking ??= this.#lookAtAll().finally(() => (this.#looking = undefined))
-    if (ageMs > 2 * leaseMs) await this.#looking
-  }
-
-  async #lookAtAll(): Promise<void> {
     const startMs = performance.now()
-    await Promise.all(this.#urls.map((url) => this.#lookAt(url)))
-    this.#lookedMs = startMs
+    const ageMs = startMs - this.#lookedMs
+    if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
+    this.#looking ??= Promise.all(this.#urls.map((url) => this.#lookAt(url)))
+      .then(() => (this.#lookedMs = startMs))
+      .finally(() => (this.#looking = undefined))
+    if (ageMs > 2 * leaseMs) await this.#looking
   }
 
   async #lookAt(url: string): Promise<void> {

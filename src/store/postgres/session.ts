@@ -40,7 +40,7 @@ export class Session {
   origin = ''
   /** When the last barrier began, as `performance.now()`, and the one that is in progress. */
   #provenMs = -Infinity
-  #proving: Promise<void> | undefined
+  #proving: Promise<unknown> | undefined
   #warning: string | undefined
   #firstError: unknown
 
@@ -122,15 +122,12 @@ export class Session {
    * restarted. Does not complete while the standbys do not answer.
    */
   async prove(leaseMs: number): Promise<void> {
-    if (performance.now() - this.#provenMs <= leaseMs) return
-    this.#proving ??= this.#passBarrier().finally(() => (this.#proving = undefined))
-    await this.#proving
-  }
-
-  async #passBarrier(): Promise<void> {
     const startMs = performance.now()
-    await this.commit({ text: barrier })
-    this.#provenMs = startMs
+    if (startMs - this.#provenMs <= leaseMs) return
+    this.#proving ??= this.commit({ text: barrier })
+      .then(() => (this.#provenMs = startMs))
+      .finally(() => (this.#proving = undefined))
+    await this.#proving
   }
 
   destroy(): void {
