@@ -49,16 +49,14 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
       return withStore(urls.to, { mode: 'write', create: true }, copy)
     }),
   )
-  const { plants, added, checksum, tokens } = await work.catch(explain)
+  const { plants, added, checksum, tokens } = await work.catch((cause) => {
+    if (!(cause instanceof StoreUnavailable)) throw cause
+    throw new CommandError(`the copy failed: ${cause.message}. Run it again to resume.`, { cause })
+  })
   const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
   const both = `both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   const text = `${what} from ${names.from} into ${names.to}; ${both}`
   await printResult({ ...names, added, tokens, plants, checksum }, text, json)
-}
-
-function explain(error: unknown): never {
-  if (!(error instanceof StoreUnavailable)) throw error
-  throw new CommandError(`the copy failed: ${error.message}. Run it again to resume.`, { cause: error })
 }
 
 /** Reads the URL of an option, or of the environment variable that `env:NAME` names. */

@@ -45,11 +45,10 @@ export async function* readRecords({ form, head, chunks }: Source) {
   for (let chunk: Buffer | undefined = head; !isLast; { value: chunk } = await chunks.next()) {
     isLast = chunk === undefined
     const text = rest + (chunk?.toString('latin1') ?? '')
-    const hashTo = (end: number) =>
-      sha256
-        .copy()
-        .update(text.slice(0, end - at), 'latin1')
-        .digest('hex')
+    const hashTo = (end: number) => {
+      const hash = sha256.copy().update(text.slice(0, end - at), 'latin1')
+      return hash.digest('hex')
+    }
     let feed = text.indexOf('\n')
     const lineOf = (offset: number) => {
       for (; feed !== -1 && feed < offset; feed = text.indexOf('\n', feed + 1)) line++

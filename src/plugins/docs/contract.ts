@@ -43,11 +43,10 @@ export function describeContract(options: ContractOptions): FastifyDynamicSwagge
     refResolver: { buildLocalReference: ({ $id }) => String($id) },
     // Routes without a tag are pages.
     hideUntagged: true,
-    transformObject: (made) => complete(made as Made, basePath),
+    transformObject: (made) => complete(Object(made).openapiObject, basePath),
   }
 }
 
-type Made = { openapiObject: OpenApi.Document }
 type Content = Record<string, { examples?: unknown }>
 type Described = {
   operationId: string
@@ -56,7 +55,7 @@ type Described = {
 }
 
 /** Adds examples, lets the responses refer to shared headers, and leaves out our own keyword. The result is a deep copy. */
-function complete({ openapiObject: document }: Made, basePath: string): OpenApi.Document {
+function complete(document: OpenApi.Document, basePath: string): OpenApi.Document {
   const { components, paths } = document
   const examples = makeExamples(basePath)
   const operations = Object.values(paths as object).flatMap<Described>(Object.values)
