@@ -15,14 +15,12 @@ export function toTextLines(json: string): string {
 function format({ level, time, msg, err, pid: _, ...more }: any): string {
   const ms = String(new Date(time).getMilliseconds()).padStart(3, '0')
   const at = paint('dim', `${new Date(time).toTimeString().slice(0, 8)}.${ms}`)
-  const head = msg === 'request' ? describeRequest(more) : `${describeLevel(level)} ${printable(msg)}`
+  const color = level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan'
+  const severity = paint(color, String(levels[level / 10 - 1]))
+  const head = msg === 'request' ? describeRequest(more) : `${severity} ${printable(msg)}`
   const details = Object.entries(more).map(([name, value]) => `${paint('dim', `${name}=`)}${quote(value)}`)
   const stack = err?.stack?.split('\n').map((line: string) => `\n    ${printable(line)}`) ?? []
   return [at, head, ...details].join(' ') + stack.join('')
-}
-
-function describeLevel(level: number): string {
-  return paint(level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan', String(levels[level / 10 - 1]))
 }
 
 /** Moves method, URL and status from the details of an access line to its beginning. */

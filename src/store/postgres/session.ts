@@ -16,9 +16,7 @@ export const isBacked = `(current_setting('synchronous_standby_names') = '' OR E
 /** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {
   if (isBacked) return
-  throw new Error(
-    'it may no longer be the primary: synchronous_standby_names is set, but no synchronous standby is streaming',
-  )
+  throw new Error('it may no longer be the primary: no standby of synchronous_standby_names is streaming')
 }
 
 /**

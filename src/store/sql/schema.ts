@@ -69,7 +69,5 @@ export function refusalOfEarlier(name: string): StoreRefused {
 /** Throws StoreRefused for a store of a newer schema. */
 export function checkVersion(name: string, found: number): void {
   if (found > version)
-    throw new StoreRefused(
-      `${name} has schema version ${found}, but this version of plant-store supports only ${version}: upgrade plant-store`,
-    )
+    throw new StoreRefused(`${name} has schema version ${found}, newer than ${version}: upgrade plant-store`)
 }

@@ -78,9 +78,7 @@ function configure(db: DatabaseSync): void {
   db.exec('PRAGMA journal_mode = wal')
   const mode = pragma(db, 'journal_mode')
   if (mode !== 'wal')
-    throw new StoreRefused(
-      `SQLite could not switch journal_mode from ${mode} to wal; the file system may not support shared memory`,
-    )
+    throw new StoreRefused(`journal_mode stays ${mode}, not wal: the file system may lack shared memory`)
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
   db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
   // SQLite would disregard errors of an automatic checkpoint: the writer checkpoints itself.
