@@ -11,17 +11,13 @@ import { CommandError } from './console.ts'
 /** `source`: the database that is read, which is never replaced. */
 type TargetOptions = { replace?: boolean | undefined; source?: string | undefined }
 /** `signal`: removes the temporary file on abort. */
-export type NewFileOptions = TargetOptions & { signal: AbortSignal }
+export type FileOptions = TargetOptions & { signal: AbortSignal }
 
 /**
  * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
  * CommandError, for example if the path exists and is not a file to `replace`, or with an error of `write`.
  */
-export async function writeNewFile<T>(
-  path: string,
-  options: NewFileOptions,
-  write: (temporaryPath: string) => Promise<T>,
-): Promise<T> {
+export async function writeNewFile<T>(path: string, options: FileOptions, write: (to: string) => Promise<T>) {
   const target = resolveLinks(path)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
@@ -50,7 +46,7 @@ export async function writeNewFile<T>(
 /** Pipes texts `through` the streams into a new file, or to stdout if `path` is `-`. */
 export async function writeTexts(
   path: string,
-  options: NewFileOptions,
+  options: FileOptions,
   texts: Iterable<string | Uint8Array> | AsyncIterable<string>,
   ...through: NodeJS.ReadWriteStream[]
 ): Promise<void> {

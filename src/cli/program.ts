@@ -31,8 +31,8 @@ const commands: Record<string, [description: string, load: () => Promise<Command
 }
 
 /**
- * Builds the program with the options of the command that a command line names: loading the other commands would take most
- * of the time. Without a command line, all commands get their options.
+ * Builds the program. Only the command that `words` begins with gets its options, because loading all commands would take
+ * most of the time of a start. Without `words`, all commands get their options.
  */
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
@@ -43,7 +43,8 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .addHelpText('after', help)
     .configureOutput({
       writeOut: (text) => process.stdout.write(wrapProse(text)),
-      outputError: (text, write) => write(hideSecrets(text)),
+      // A usage error repeats what was typed, which may be a secret.
+      outputError: (text, write) => write(maskUrl(mask(text)).replaceAll(unknownValue, '$1***')),
     })
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
@@ -62,8 +63,4 @@ function wrapProse(text: string): string {
 }
 
 const mask = makeMask([])
-
-/** Masks the secrets in a usage error, which repeats what was typed. */
-function hideSecrets(text: string): string {
-  return maskUrl(mask(text)).replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
-}
+const unknownValue = /(unknown option '--[^=]+=)[^']*/g

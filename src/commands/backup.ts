@@ -12,7 +12,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Command } from 'commander'
 import { CommandError, count, reportFile } from '../cli/console.ts'
 import { doLongWork, type Progress } from '../cli/long-work.ts'
-import { type NewFileOptions, writeNewFile } from '../cli/new-file.ts'
+import { type FileOptions, writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
 import { engineOf } from '../store/engines.ts'
 import { openReadOnly } from '../store/sqlite/read-only.ts'
@@ -56,7 +56,7 @@ export function findFile(options: WorkOptions, instead: string): string {
   throw new CommandError(`the database is ${name}, and ${instead}`)
 }
 
-type CopyOptions = NewFileOptions & { progress: Progress }
+type CopyOptions = FileOptions & { progress: Progress }
 
 /** Copies a snapshot of the store in the file `from` to the path `to`; see `writeStore`. */
 export function copyVerified(from: string, to: string, options: CopyOptions) {

@@ -89,8 +89,7 @@ export async function copyStore(source: Store, target: Store, options: CopyOptio
  * Adds the plants that the target lacks until the source has no more, then the notes. Compares all plants, including those
  * of an earlier copy. Resolves to the number of plants added, and the number and SHA-256 of all plants.
  */
-async function copyPlants(source: Store, target: Store, options: CopyOptions) {
-  const { batch, onProgress } = options
+async function copyPlants(source: Store, target: Store, { batch, onProgress }: CopyOptions) {
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
   let [done, added] = [0, 0]

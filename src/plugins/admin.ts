@@ -16,10 +16,8 @@ const gaugeMs = 500
 type Options = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 
 /** Starts the server. Rejects with SettingError if it cannot listen. */
-export async function openAdmin(
-  { adminHost: host, adminPort: port = 0, databaseUrl }: Options,
-  { logger, droppedLines }: Pick<Log, 'logger' | 'droppedLines'>,
-) {
+export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'droppedLines'>) {
+  const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   const engine = engineOf(databaseUrl)
   const { registry, ...metrics } = await openMetrics(engine.name.toLowerCase())
   const { meter } = metrics
@@ -32,10 +30,10 @@ export async function openAdmin(
   }
   meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await findFault())))
   const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
-  meter.counter('plant_store_log_lines_dropped_total', help, droppedLines)
+  meter.counter('plant_store_log_lines_dropped_total', help, log.droppedLines)
 
   const app = fastify({
-    loggerInstance: logger as FastifyBaseLogger,
+    loggerInstance: log.logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: 10_000,
     forceCloseConnections: true,
@@ -52,9 +50,7 @@ export async function openAdmin(
     if (reason === undefined) return { status: 'ready' }
     return reply.code(503).header('retry-after', '1').send({ status: 'unready', reason })
   })
-  app.get('/metrics', async (_request, reply) =>
-    reply.type(registry.contentType).send(await registry.metrics()),
-  )
+  app.get('/metrics', async (_, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   const address = { host, port, prefix: 'ADMIN_' }
   const origin = await listen(app, address, (url) => `admin server listening at ${url}`)
 

@@ -2,31 +2,29 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { attempt } from '../../attempt.ts'
 import { StoreRefused } from '../errors.ts'
 
 /** Reads the path, relative to the working directory. Throws StoreRefused when it is a directory. */
 export function sqlitePath(url: string): string {
-  const path = readPath(url) as string
+  const path = readPath(url)
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new StoreRefused(`the database must be a file, but ${resolve(path)} is a directory`)
   return path
 }
 
-/** Reads the path; undefined for a URL with a host, like `file://data/plants.db`. */
-function readPath(url: string): string | undefined {
+/** Reads the path; '' for a URL with a host, like `file://data/plants.db`. Throws for a malformed one. */
+function readPath(url: string): string {
   if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length))
-  return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : undefined
+  return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : ''
 }
 
 /** The fault of a `file:` URL, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
   if (url.includes('?')) return 'must not have parameters; write ? in the path as %3F'
   if (/^file:\/\/.*#/.test(url)) return 'must not have a fragment; write # in the path as %23'
-  try {
-    const path = readPath(url)
-    if (path !== undefined && !/^(:|file:)/.test(path) && !path.includes('\0')) return undefined
-  } catch {
-    return 'is not a valid file: URL; write % in the path as %25'
-  }
+  const path = attempt(() => readPath(url))
+  if (path === undefined) return 'is not a valid file: URL; write % in the path as %25'
+  if (path !== '' && !/^(:|file:)/.test(path) && !path.includes('\0')) return undefined
   return 'does not name a file: write the path right after file:, as in file:data/plants.db'
 }
