@@ -56,7 +56,7 @@ export async function buildApp(options: AppOptions) {
     ...answerWithProblems(basePath, countProblem),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  // A client that has closed its sending side still gets complete answers.
+  // A client that has closed its sending side still gets complete answers. Node has no documented option for this.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
   // The `onRequest` hooks run in this order: log, trace, id and drain, CORS, Host and path, token, rate, scope.

@@ -24,7 +24,7 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
 
   app.addHook('onRequest', async (request, reply) => {
     const taken = await take(request)
-    // Means that the key is on an allow list, of which there is none.
+    // Only narrows the type: `isAllowed` means that the key is on an allow list, and there is none.
     if (taken.isAllowed) return
     const { remaining, ttlInSeconds, isExceeded } = taken
     reply.headers({ 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` })

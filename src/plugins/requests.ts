@@ -9,8 +9,8 @@ const drainMs = 8000
 const idleCheckMs = 100
 
 /**
- * The answer to the last request closes its connection. Node passes no later request to Fastify, which bounds the memory
- * used by a client that never waits.
+ * After this many requests, the answer closes the connection. Node passes no later request to Fastify, which bounds the
+ * memory used by a client that never waits.
  */
 export const maxRequestsPerSocket = 1000
 

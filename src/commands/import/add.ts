@@ -28,7 +28,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   if (earlier && earlier.path !== path && (own || !isNew)) {
     const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
     const copying = append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
-    // Without new plants the import is done, although another process notes the same, or none may write.
+    // Without new plants the import is done even if this fails, such as when another process makes the same note.
     await (isNew ? copying : copying.catch(() => {}))
   }
   let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]

@@ -56,7 +56,7 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
   }
 }
 
-/** The line by which Excel tells the separator of the cells. */
+/** The first line by which Excel names the separator of the cells. */
 const separatorLine = /^sep=.\r?\n$/i
 
 function makeRowReader(form: Form) {

@@ -96,7 +96,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const quoted = '[ \\t]*"[^"]*(?:""[^"]*)*'
   const unclosed = new RegExp(`${quoted}$`, 'y')
-  // A mark behind a separator begins another cell.
+  // A quotation mark right after a separator or a line feed begins another cell.
   const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')

@@ -3,8 +3,8 @@ import type pg from 'pg'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /**
- * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
- * sslmode, passwords would be sent without encryption.
+ * The supported parameters; our sessions set others, such as application_name, themselves. pg ignores unknown ones
+ * silently: with a misspelt sslmode, passwords would be sent without encryption.
  */
 const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(' ')
 

@@ -83,7 +83,7 @@ export class Servers {
       await withTimeout(answer, settleMs, () => new Error('no answer'))
       if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
     } catch {
-      // A server that does not answer shows nothing. It may have restarted since the last look.
+      // A server that does not answer shows nothing. A kept session may be older than its last restart: try a new one.
       session.destroy()
       this.#watches.delete(url)
       if (kept) await this.#lookAt(url)

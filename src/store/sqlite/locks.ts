@@ -1,4 +1,4 @@
-// Waits for the locks of SQLite, which other programs hold, too.
+// Waits for locks of SQLite that other programs hold.
 import { isBusy } from './errors.ts'
 
 /** Time to wait for the lock of another program on the file. */

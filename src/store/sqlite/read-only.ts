@@ -15,7 +15,7 @@ const headerBytes = 100
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   refuseStrayLog(path)
   const { size, uid } = statSync(path)
-  // SQLite treats a file shorter than its header as empty.
+  // Too short for the header of a database; an empty file counts as missing.
   if (size < headerBytes) throw notOurs(path, size === 0)
   const db = new DatabaseSync(path, { readOnly: true, timeout: lockMs, open: false })
   try {

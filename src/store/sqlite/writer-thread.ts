@@ -27,7 +27,7 @@ export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
-/** Time that the end waits for others, who prevent that the whole log is written back. */
+/** How long the end waits for other programs that keep the log from being written back whole. */
 const othersMs = 1000
 const unwritten =
   'the write-ahead log of a lost database was not emptied: put the database back beside it, or move it away before you restore a backup'
