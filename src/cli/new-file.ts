@@ -3,15 +3,12 @@
 import { randomUUID } from 'node:crypto'
 import { createWriteStream, existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from '../file-system.ts'
 import { CommandError } from './console.ts'
 
-/** `source`: the database that is read, which is never replaced. */
-type TargetOptions = { replace?: boolean | undefined; source?: string | undefined }
-/** `signal`: removes the temporary file on abort. */
-export type FileOptions = TargetOptions & { signal: AbortSignal }
+/** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
+export type FileOptions = { replace?: boolean | undefined; source?: string | undefined; signal: AbortSignal }
 
 /**
  * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
@@ -43,23 +40,17 @@ export async function writeNewFile<T>(path: string, options: FileOptions, write:
   }
 }
 
-/** Pipes texts `through` the streams into a new file, or to stdout if `path` is `-`. */
-export async function writeTexts(
-  path: string,
-  options: FileOptions,
-  texts: Iterable<string | Uint8Array> | AsyncIterable<string>,
-  ...through: NodeJS.ReadWriteStream[]
-): Promise<void> {
+/** Pipes each of the streams into the next, and the last one into a new file, or to stdout if `path` is `-`. */
+export async function writeStreams(path: string, options: FileOptions, streams: NodeJS.ReadableStream[]) {
   const { signal } = options
-  const source = [Readable.from(texts), ...through]
-  if (path === '-') return pipeline([...source, process.stdout], { signal, end: false })
-  await writeNewFile(path, options, (temporary) =>
-    pipeline([...source, createWriteStream(temporary, { flags: 'wx' })], { signal }),
+  if (path === '-') return pipeline([...streams, process.stdout], { signal, end: false })
+  return writeNewFile(path, options, (temporary) =>
+    pipeline([...streams, createWriteStream(temporary, { flags: 'wx' })], { signal }),
   )
 }
 
 /** Throws CommandError if no file can be created at the path. */
-export function checkTarget(path: string, { replace, source }: TargetOptions = {}): void {
+export function checkTarget(path: string, { replace, source }: Partial<FileOptions> = {}): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)

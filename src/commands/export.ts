@@ -1,11 +1,12 @@
 // export: writes the plants of the log into a file, or to stdout, page by page from the JSON text in the log.
+import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
 import { NewPlant, Plant } from '../../schemas/plant.ts'
 import { CommandError, count, reportFile } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { writeTexts } from '../cli/new-file.ts'
+import { writeStreams } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, nameDatabase, withStore } from '../store/engines.ts'
@@ -59,7 +60,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
       const show = (done: number) => progress.show(done, head - after)
       const pages = writePages(store, { ...options, format, head }, show)
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
-      const writing = writeTexts(file, target, pages, ...compress())
+      const writing = writeStreams(file, target, [Readable.from(pages), ...compress()])
       // If writing fails, a page is still being read.
       await writing.finally(() => pages.return())
       return head

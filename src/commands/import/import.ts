@@ -1,10 +1,11 @@
 // import: adds the plants of a file to a store, which may be in use. It is checked as a whole before anything is added.
 import { tmpdir } from 'node:os'
+import { Readable } from 'node:stream'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { CommandError, count, reportFile, separate } from '../../cli/console.ts'
 import { doLongWork, type Progress } from '../../cli/long-work.ts'
-import { checkTarget, writeTexts } from '../../cli/new-file.ts'
+import { checkTarget, writeStreams } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
@@ -108,7 +109,7 @@ async function importInput(job: Job) {
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
   if (flags.rejects !== undefined && faults > 0)
-    await writeTexts(flags.rejects, { signal }, kept.readRejects(form.format))
+    await writeStreams(flags.rejects, { signal }, [Readable.from(kept.readRejects(form.format))])
   if (!isRefused) return last
   const shown = `${separate(faults)} of ${count(records, 'record')}`
   throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
