@@ -73,11 +73,8 @@ export async function buildApp(options: AppOptions) {
   await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)
-  await app.register(docs, {
-    basePath,
-    openIdConnectUrl: issuer && discoveryUrl(issuer),
-    signIn: issuer && describeSignIn(issuer),
-  })
+  const openIdConnectUrl = issuer && discoveryUrl(issuer)
+  await app.register(docs, { basePath, openIdConnectUrl, signIn: issuer && describeSignIn(issuer) })
   if (resource) await app.register(serveResource, resource)
   await app.register(
     async (scope) => {

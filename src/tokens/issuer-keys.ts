@@ -57,9 +57,7 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
     waiting++
     await load()
     waiting--
-    const loaded = await look(header)
-    if (loaded) return loaded
-    return !isStale() && loadedMs >= sinceMs ? 'key' : 'unavailable'
+    return (await look(header)) ?? (!isStale() && loadedMs >= sinceMs ? 'key' : 'unavailable')
   }
 
   const isStale = () => now() - loadedMs >= staleMs

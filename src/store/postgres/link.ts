@@ -40,9 +40,8 @@ export function makeLink(servers: Servers, role: Role) {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
     const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
-      const result = await (servers.isReading
-        ? work(session)
-        : withTimeout(work(session), timeoutMs, makeError))
+      const working = work(session)
+      const result = await (servers.isReading ? working : withTimeout(working, timeoutMs, makeError))
       // What a server did after another one took over may be lost.
       if (!servers.follows(session)) throw new Error('another server has taken over')
       return result

@@ -54,11 +54,10 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
     ...makeSqlStore({ select, execute }, checks),
-    status: async () => ({
-      engineVersion: String(process.versions.sqlite),
-      bytes: sizeOf(path) + sizeOf(`${resolveLinks(path)}-wal`),
-      cluster: null,
-    }),
+    async status() {
+      const bytes = sizeOf(path) + sizeOf(`${resolveLinks(path)}-wal`)
+      return { engineVersion: String(process.versions.sqlite), bytes, cluster: null }
+    },
     async close() {
       // When the writer closes last, SQLite checkpoints and removes the log at the path. That may be the log of another
       // process by now if the files have changed.
