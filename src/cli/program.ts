@@ -4,7 +4,6 @@ import { makeMask, maskUrl } from '../mask.ts'
 import { build, command } from '../version.ts'
 
 const width = 80
-const formatter = new Help()
 
 const help = `
 DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${command} serve --help
@@ -13,10 +12,8 @@ lists the other settings, and ${command} config shows the effective values.
 Exit codes: 0 done, 1 failed (or some records rejected), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`
 
-type CommandModule = { define(command: Command): void }
-
 /** The description of each command, also shown in its own help, and its module. */
-const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
+const commands: Record<string, [string, () => Promise<{ define(command: Command): void }>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
   token: ['Create, list, rotate and revoke tokens.', () => import('../commands/token/token.ts')],
@@ -58,7 +55,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
 /** Wraps paragraphs; indented lines stay as they are. */
 function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
-    formatter.boxWrap(paragraph.replaceAll('\n', ' '), width),
+    new Help().boxWrap(paragraph.replaceAll('\n', ' '), width),
   )
 }
 

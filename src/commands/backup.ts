@@ -36,8 +36,7 @@ export function define(command: Command): void {
 async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   const isStdout = file === '-'
-  const quiet = options.quiet || isStdout
-  const report = await doLongWork({ quiet, advice }, (progress, signal) => {
+  const report = await doLongWork({ quiet: options.quiet || isStdout, advice }, (progress, signal) => {
     const copyOptions = { progress, signal, replace: options.force }
     return isStdout ? writeVerified(from, copyOptions) : copyVerified(from, file, copyOptions)
   })

@@ -51,9 +51,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const { format, compress } = chooseForm(file, options, command)
   const url = findDatabase(options)
   const isStdout = file === '-'
-  const quiet = options.quiet || isStdout
   const { after } = options
-  const head = await doLongWork({ quiet, advice }, (progress, signal) =>
+  const head = await doLongWork({ quiet: options.quiet || isStdout, advice }, (progress, signal) =>
     withStore(url, { mode: 'read' }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
@@ -79,10 +78,9 @@ function chooseForm(file: string, options: Options, command: Command) {
   const inner = /(\.[^./\\]*)?$/.exec(file.slice(0, file.length - ending.length))?.[0].toLowerCase() ?? ''
   const format = options.format ?? (inner === '' ? 'ndjson' : formats[inner as keyof typeof formats])
   const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
+  const endings = Object.keys(formats).join(', ')
   if (format === undefined)
-    return refuse(
-      `unknown ending ${inner} of FILE: use ${Object.keys(formats).join(', ')}, or --format; .gz or .zst may follow`,
-    )
+    return refuse(`unknown ending ${inner} of FILE: use ${endings}, or --format; .gz or .zst may follow`)
   return options.bom && format !== 'csv' ? refuse('--bom is for CSV') : { format, compress }
 }
 

@@ -12,10 +12,9 @@ export function define(command: Command): void {
 
 /** Prints the contract of an app without a store: the app serves no requests. */
 async function printContract({ json }: { json?: true }): Promise<void> {
-  const { settings } = loadSettings({}, {}, {})
   const app = await buildApp({
     log: {} as PlantLog,
-    settings: { ...settings, basePath: loadSetting('basePath') },
+    settings: { ...loadSettings({}, {}, {}).settings, basePath: loadSetting('basePath') },
     verify: () => undefined,
     logger: silent,
     meter: noMeter,

@@ -11,16 +11,13 @@ import { build } from '../version.ts'
 const help = `
 It only reads, and may be used beside a running service. The lag of standbys is visible to the role pg_monitor.`
 
-type Status = Awaited<ReturnType<typeof readStatus>>
-
 export function define(command: Command): void {
   addDatabaseOptions(command).addHelpText('after', help).action(runStatus)
 }
 
 async function runStatus(options: DatabaseOptions): Promise<void> {
   const url = findDatabase(options)
-  const { name: engine } = engineOf(url)
-  const status = await withStore(url, { mode: 'read' }, (store) => readStatus(engine, store))
+  const status = await withStore(url, { mode: 'read' }, (store) => readStatus(engineOf(url).name, store))
   await printResult(status, formatStatus(status), options.json)
 }
 
@@ -32,7 +29,7 @@ async function readStatus(engine: string, store: Store) {
   return { version: build, engine, store: store.id, head, tokens, ...(await store.status()) }
 }
 
-function formatStatus({ cluster, tokens, ...status }: Status): string {
+function formatStatus({ cluster, tokens, ...status }: Awaited<ReturnType<typeof readStatus>>): string {
   const rows: [name: string, fact: string][] = [
     ['version', status.version],
     ['engine', `${status.engine} ${status.engineVersion}`],

@@ -1,9 +1,8 @@
 // Times on the command line: durations like 90d, and dates.
 import { InvalidArgumentError } from 'commander'
 
-const daySeconds = 86_400
 /** Seconds by unit. */
-const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: daySeconds, w: 604_800, y: 31_536_000 }
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
 
 /** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
 export function parseExpiry(text: string): number {
@@ -11,7 +10,7 @@ export function parseExpiry(text: string): number {
   const day = new Date(text)
   // Other forms, and days that do not exist, such as 2030-02-30, are formatted differently.
   const isDay = /^\d{4}-/.test(text) && day.toJSON() === `${text}T00:00:00.000Z`
-  const time = duration === undefined ? day.getTime() + daySeconds * 1000 : Date.now() + duration
+  const time = duration === undefined ? day.getTime() + 24 * 3_600_000 : Date.now() + duration
   if ((isDay || duration !== undefined) && time > Date.now()) return time
   throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
 }

@@ -83,13 +83,11 @@ function defineRotate(command: Command): void {
         const former = await findToken(tokens, text)
         const { overlap = defaultOverlapMs, json } = options
         const rotated = await tokens.rotate(former, overlap)
-        if (rotated === undefined)
-          throw new CommandError(
-            `token ${former.id} cannot be rotated: it is no longer valid, or a newer one has replaced it (${list})`,
-          )
+        const { id: replaces, name, scopes } = former
+        const reason = `it is no longer valid, or a newer one has replaced it (${list})`
+        if (rotated === undefined) throw new CommandError(`token ${replaces} cannot be rotated: ${reason}`)
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
-        const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
         await printToken(tokens, { ...made, replaces, replacedExpires }, json)
         if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
