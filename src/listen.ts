@@ -5,15 +5,17 @@ import { SettingError } from './setting-values.ts'
 
 /** `prefix`: of the names of its settings; ADMIN_ for the admin server. */
 type Address = { host: string; port: number; prefix?: string }
-type LogText = (url: string) => string
 
-/** Resolves to the URL of the app, also if the host means all addresses. Rejects with SettingError. */
-export async function listen(app: FastifyInstance, address: Address, listenTextResolver: LogText) {
+/**
+ * Resolves to the URL of the app, also if the host means all addresses. `describe`: makes the line of the log. Rejects with
+ * SettingError.
+ */
+export async function listen(app: FastifyInstance, address: Address, describe: (url: string) => string) {
   const { host, port } = address
   try {
     // For `localhost` Fastify would listen on each of its addresses, and our listeners and limits apply to one server.
     const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
-    const url = await app.listen({ host: one, port, listenTextResolver })
+    const url = await app.listen({ host: one, port, listenTextResolver: describe })
     return url.replace('[::]', '[::1]')
   } catch (error) {
     throw explainListen(error as NodeJS.ErrnoException, address)

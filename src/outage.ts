@@ -7,8 +7,6 @@ const windowMs = 10_000
 /** Messages of an outage. Without `recovered`, its end is not reported, and `failed` is repeated while failures continue. */
 type Messages = { failed: string; recovered?: string }
 
-export type Outage = ReturnType<typeof makeOutage>
-
 /** `now`: milliseconds of a monotonic clock. */
 export function makeOutage(logger: Logger, { failed, recovered }: Messages, now = () => performance.now()) {
   let lastLineMs = -Infinity

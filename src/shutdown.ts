@@ -2,7 +2,6 @@
 
 /** `signal` or `err`: why the process ends. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
-type Finish = (cause: Cause, hurry: AbortSignal) => Promise<void>
 
 /** A signal within this time of another is the same one, forwarded by the process group, the launcher or npm. */
 const echoMs = 500
@@ -11,7 +10,7 @@ const echoMs = 500
  * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error, and exits when it resolves, with 0 or 1, or after
  * `limitMs`. `hurry` is aborted by a second signal.
  */
-export function finishOnSignal(finish: Finish, limitMs: number): void {
+export function finishOnSignal(finish: (cause: Cause, hurry: AbortSignal) => Promise<void>, limitMs: number) {
   const hurry = new AbortController()
   let startMs: number | undefined
 

@@ -11,11 +11,8 @@ import { version } from '../version.ts'
 /** Time that a shutdown waits for the collector. */
 const flushMs = 900
 
-/** `mask`: masks tokens in what clients sent. */
-type TracingOptions = { meter: Meter; mask: (text: string) => string }
-
-/** Register it before the routes, while OTEL_EXPORTER_OTLP_ENDPOINT is set. */
-export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
+/** Register it before the routes if OTEL_EXPORTER_OTLP_ENDPOINT is set. `mask`: masks tokens in what clients sent. */
+export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(async (app, { meter, mask }) => {
   const { OTEL_SDK_DISABLED = '', OTEL_TRACES_EXPORTER } = process.env
   if (OTEL_SDK_DISABLED.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return
   const { diag, DiagLogLevel, propagation, trace } = await import('@opentelemetry/api')

@@ -17,7 +17,10 @@ type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
 export async function introduceTokens(tokens: Tokens, { file: path, plantsUrl }: FirstTokenOptions) {
   const file = path && resolve(path)
   const token = file ? await writeFirst(tokens, file) : await tokens.createFirst()
-  if (token === undefined) return explainTokens(await tokens.countValid())
+  if (token === undefined) {
+    const valid = await tokens.countValid()
+    return `valid tokens: ${valid}. To create ${valid ? 'another' : 'one'}: ${command} token create --name NAME`
+  }
   const place = file
     ? `so one was created and written to ${file}, which only you can read.`
     : `so one was created. It is shown only once:\n\n  ${token}`
@@ -25,11 +28,6 @@ export async function introduceTokens(tokens: Tokens, { file: path, plantsUrl }:
     ? `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`
     : `'Authorization: Bearer ${token}'`
   return `This store had no tokens, ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
-}
-
-function explainTokens(valid: number): string {
-  const missing = valid === 0 ? 'one' : 'another'
-  return `valid tokens: ${valid}. To create ${missing}: ${command} token create --name NAME`
 }
 
 /** Writes the token to the file, on stable storage, before the token becomes valid. */

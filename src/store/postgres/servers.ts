@@ -1,7 +1,7 @@
 // All connections of this process follow one server of the cluster, on one timeline. If one of them finds that another
 // server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeOutage, type Outage } from '../../outage.ts'
+import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
@@ -29,7 +29,7 @@ function isLater(other: Session | undefined, { timeline, system }: Session): boo
 export class Servers {
   readonly #urls: string[]
   readonly #options: OpenOptions
-  readonly #outage: Outage
+  readonly #outage: ReturnType<typeof makeOutage>
   readonly #closing = new AbortController()
   /** A session with the server that is followed; it may have ended. */
   #followed: Session | undefined
