@@ -30,8 +30,10 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
     scope.addHook('onSend', async (_request, reply) => {
       if (reply.problem === undefined) reply.headers(headers)
     })
-    // Removed, so that a file is never answered with 412, with 416, or with 304 because of its date.
-    scope.addHook('onRequest', async ({ raw }) => {
+    scope.addHook('onRequest', async ({ raw, routeOptions }, reply) => {
+      // It would be written anew for each request, which takes milliseconds.
+      if (routeOptions.url === `${basePath}docs/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
+      // Removed, so that a file is never answered with 412, with 416, or with 304 because of its date.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]
     })
