@@ -60,8 +60,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
       const status = writableFinished || (statusCode >= 500 && !reply.problem) ? statusCode : 499
       count?.(request, reply, { status, durationMs })
       if (!write) return
-      const isHead = request.raw.method === 'HEAD'
-      const bytes = isHead ? 0 : Number(reply.getHeader('content-length') ?? streamedBytes)
+      const sent = reply.getHeader('content-length') ?? streamedBytes
+      const bytes = request.raw.method === 'HEAD' ? 0 : Number(sent)
       length += chunk.write(format(request, reply, { status, bytes, durationMs, address }), length)
       if (length >= chunkBytes) flush()
     })
@@ -70,7 +70,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   const flushing = setInterval(flush, flushMs).unref()
   app.addHook('onClose', async () => {
     clearInterval(flushing)
-    flush()
+    await lastClose().then(flush)
   })
 
   function format(request: FastifyRequest, { problem }: FastifyReply, end: End): string {
@@ -102,6 +102,12 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     length = 0
   }
 })
+
+/** Connections that were cut emit `close` up to two turns of the event loop after the server. */
+async function lastClose(): Promise<void> {
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+}
 
 /** Removes the values from the query of a URL, which the router also begins at a `#`. */
 function withoutValues(url: string): string {

@@ -73,6 +73,7 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
     { code: 'ECONNRESET' },
     'the client detects that the list is partial',
   )
+  t.equal(service.output().stderr.match(/"status":499/g)?.length, 2, 'a line for each that was cut')
 })
 
 test('an unused connection does not delay a shutdown', async (t) => {
