@@ -78,6 +78,14 @@ test('recognizes an input whose last record is invalid with other options', asyn
   t.match(await next(path, '--ignore-unknown'), { code: 0, counts: { added: 2 } })
   for (const again of [path, writeInput(t, input)])
     t.match(await next(again, '--skip-invalid'), { code: 1, counts: { added: 0, skipped: 1, rejected: 1 } })
+  // The other way round, a plant would be taken for one that was added.
+  const other = writeInput(t, line('c', { x: 1 }) + b)
+  t.match(await next(other, '--skip-invalid'), { code: 1, counts: { added: 1, rejected: 1 } })
+  t.match(await next(other, '--ignore-unknown'), {
+    code: 1,
+    plants: [],
+    said: [/other options, by which 1 record instead of 2 were valid/],
+  })
 })
 
 test('counts plants that exist with the same id', async (t) => {
@@ -138,7 +146,7 @@ test('adds nothing if there is a fault after the imported part', async (t) => {
   t.match(await next(path), {
     code: 1,
     plants: [],
-    said: [/line 3: name is required/, /nothing was added: 1 of 3 records/],
+    said: [/line 3: name is required/, /nothing was added: faults in 1 of 3 records/],
   })
   // The file of rejects has all invalid records.
   const rejects = join(createDirectory(t), 'rejects')
@@ -300,15 +308,19 @@ test('a file with nothing new is known at its path, too', async (t) => {
   }
 })
 
-test('an interrupted import continues after another file with the same beginning was imported', async (t) => {
-  const url = await sqlite.createDatabase(t)
-  const { path, position } = await interrupt(t, url)
-  const other = writeInput(t, [...names.slice(0, position + 1), 'other'].map((name) => line(name)).join(''))
-  t.match(await runCommand(['import', other], { DATABASE_URL: url }), { code: 0, stdout: /^2 added/ })
-  t.match(await runCommand(['import', path], { DATABASE_URL: url }), { code: 0 })
-  const [rest, repeated] = [names.slice(position), names[position] as string]
-  t.strictSame(named(await readPlants(url)), [...names.slice(0, position), repeated, 'other', ...rest])
-})
+for (const place of ['at another path', 'at its path'])
+  test(`an interrupted import continues after a file ${place} with the same beginning`, async (t) => {
+    const url = await sqlite.createDatabase(t)
+    const { path, position } = await interrupt(t, url)
+    const common = [...names.slice(0, position + 1), 'other'].map((name) => line(name)).join('')
+    const [first, second] =
+      place === 'at its path' ? [path, writeInput(t, ndjson)] : [writeInput(t, common), path]
+    writeFileSync(first, common)
+    t.match(await runCommand(['import', first], { DATABASE_URL: url }), { code: 0, stdout: /^2 added/ })
+    t.match(await runCommand(['import', second], { DATABASE_URL: url }), { code: 0 })
+    const [rest, repeated] = [names.slice(position), names[position] as string]
+    t.strictSame(named(await readPlants(url)), [...names.slice(0, position), repeated, 'other', ...rest])
+  })
 
 test('adds what was checked, and reports an id that is taken meanwhile', async (t) => {
   const url = await sqlite.createDatabase(t)

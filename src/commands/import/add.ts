@@ -24,8 +24,9 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const newKey = nameNote(checked.notes, checked.firstHash)
   const key = own?.key ?? newKey
   const isNew = earlier?.plants !== checked.plants
-  // The input is known at both paths: a note of the interrupted import stays, and one without new plants gets a copy.
-  if (earlier && earlier.path !== path && (own || !isNew)) {
+  // A note of an interrupted import stays for inputs that begin like this one. Without new plants, the input is known at
+  // both paths.
+  if (earlier && (isNew ? own : earlier.path !== path)) {
     const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
     const copying = append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
     // Without new plants the import is done even if this fails, such as when another process makes the same note.
@@ -35,7 +36,8 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   for (const { last, bytes, hash } of checked.batches) {
     if (last <= done) continue
     const isWhole = last === checked.plants && !isAgain
-    const note: Note = { path, bytes, hash, date: new Date().toISOString(), isWhole, isAgain }
+    const date = new Date().toISOString()
+    const note: Note = { path, bytes, hash, valid: last, date, isWhole, isAgain }
     const value = JSON.stringify(note)
     onBatch(await append(store, checked.kept.readPlants(done, last), { key, before, value }), last)
     before = value

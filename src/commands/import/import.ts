@@ -111,8 +111,8 @@ async function importInput(job: Job) {
   if (flags.rejects !== undefined && faults > 0)
     await writeStreams(flags.rejects, { signal }, [Readable.from(kept.readRejects(form.format))])
   if (!isRefused) return last
-  const shown = `${separate(faults)} of ${count(records, 'record')}`
-  throw new CommandError(`${name}: nothing was added: ${shown} have faults; --skip-invalid adds the others`)
+  const shown = `faults in ${separate(faults)} of ${count(records, 'record')}`
+  throw new CommandError(`${name}: nothing was added: ${shown}; --skip-invalid adds the others`)
 }
 
 /** Checks all of the input, and reports each fault. `faults`: their number; `reasons`: the faults for --json. */
@@ -142,6 +142,12 @@ async function addNew({ name, input: { path }, flags, progress }: Job, checked: 
   const { again = false, dryRun } = flags
   const { plants } = checked
   const earlier = findEarlier(checked, path, again)
+  if (earlier && earlier.valid < earlier.plants) {
+    const numbers = `${count(earlier.valid, 'record')} instead of ${separate(earlier.plants)}`
+    throw new InputError(
+      `was imported with other options, by which ${numbers} were valid: use those, or add all with --again`,
+    )
+  }
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: nothing is new`)

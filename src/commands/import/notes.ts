@@ -3,14 +3,15 @@ import { CommandError } from '../../cli/console.ts'
 import type { Store } from '../../store/engine.ts'
 
 /**
- * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `date`: of the
- * last batch; `isWhole`: all of the input was added, and with --again the results shown; `isAgain`: the import began with
- * --again.
+ * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `valid`: the number
+ * of plants in it; `date`: of the last batch; `isWhole`: all of the input was added, and with --again the results shown;
+ * `isAgain`: the import began with --again.
  */
 export type Note = {
   path?: string | undefined
   bytes: number
   hash: string
+  valid: number
   date: string
   isWhole: boolean
   isAgain: boolean
