@@ -31,7 +31,7 @@ const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 's
 const logFormat = is.oneOf('auto', 'json', 'text')
 const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABASE for PostgreSQL.'
 const secretUrl: About = { mask: maskUrl, hasFile: true }
-const secretList: About = { mask: (text) => text.replaceAll(/[^,\s]+/g, '***'), hasFile: true }
+const secretList: About = { mask: (text) => text.replaceAll(/[^,]+/g, '***'), hasFile: true }
 const half = { unset: '45 % of the file descriptor limit' }
 const masked: About = { mask: maskUrl }
 const discovered: About = { ...masked, unset: 'discovered' }

@@ -220,7 +220,7 @@ test('prefers flags to the environment, and that to .env; reads secrets from fil
     LOG_FORMAT: 'auto (default)',
     ADMIN_PORT: 'null (default)',
     RATE_LIMIT: 'null (environment)',
-    ACCESS_TOKENS: /^\*\*\*,\s+\*\*\* \(ACCESS_TOKENS_FILE\)$/,
+    ACCESS_TOKENS: '***,*** (ACCESS_TOKENS_FILE)',
     DATABASE_URL: 'postgres://plants:***@127.0.0.1:1,b/plants?password=*** (DATABASE_URL_FILE)',
   })
   const other = { ...env, DATABASE_URL: 'file:a' }

@@ -11,8 +11,8 @@ const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password h
 /** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
   const urls = splitHosts(url)
-  // An unescaped `?` or `#` in a password would turn its rest into parameters.
-  if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
+  // An unescaped `/`, `?` or `#` in a password would turn its rest into parameters.
+  if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
   const unknown = [...given.keys()].find((name) => !known.includes(name))
