@@ -36,16 +36,19 @@ export class Tokens {
     return (await this.#add(id, token, { name: 'first' })) ? token : undefined
   }
 
-  async #add(id: string, token: string, options: NewToken): Promise<boolean> {
-    const hash = hashToken(token)
-    try {
-      return await this.#table.add({ ...defaults, ...options, id, hash, createdAt: this.#now() })
-    } catch (error) {
+  #add(id: string, token: string, options: NewToken): Promise<boolean> {
+    const made = { ...defaults, ...options, id, hash: hashToken(token), createdAt: this.#now() }
+    return this.#isStored(made, this.#table.add(made))
+  }
+
+  /** Resolves as `change` does, which stores a new token. */
+  #isStored({ id, hash }: Token, change: Promise<boolean>): Promise<boolean> {
+    return change.catch(async (error) => {
       // The answer may have been lost, but nobody else knows this token.
       const found = await this.#table.find(id).catch(() => undefined)
       if (found?.hash === hash) return true
       throw error
-    }
+    })
   }
 
   /**
@@ -64,8 +67,8 @@ export class Tokens {
     // The successor must be newer, even if the clock was set back.
     const newerAt = Math.max(now, createdAt + 1)
     const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
-    const isReplaced = await this.#table.replace({ id: formerId, expiresAt: formerExpiresAt }, newer, now)
-    return isReplaced ? { id, token, expiresAt, formerExpiresAt } : undefined
+    const change = this.#table.replace({ id: formerId, expiresAt: formerExpiresAt }, newer, now)
+    return (await this.#isStored(newer, change)) ? { id, token, expiresAt, formerExpiresAt } : undefined
   }
 
   /** Finds the valid tokens with a name, and the token with that id. */

@@ -7,6 +7,7 @@ import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
 import '../support/short-limits.ts'
+import type { Token } from '../../src/store/engine.ts'
 import type { Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
@@ -88,12 +89,18 @@ for (const fault of ['before', 'after', 'panic'] as const) {
   })
 }
 
-it('issues a token although the answer to its COMMIT is lost', async (t) => {
+it('issues and rotates a token although the answer to its COMMIT is lost', async (t) => {
   const { relay, store } = await start(t)
   const broken = relay.breakAt(commit, 'after')
   const token = await new Tokens(store.tokens).createFirst()
   await broken
-  t.match(await store.tokens.all(), [{ name: 'first', hash: hashToken(String(token)) }])
+  const [first] = await store.tokens.all()
+  t.match(first, { name: 'first', hash: hashToken(String(token)) })
+
+  const brokenAgain = relay.breakAt(commit, 'after')
+  const rotated = await new Tokens(store.tokens).rotate(first as Token, 1000)
+  await brokenAgain
+  t.match(await store.tokens.find(String(rotated?.id)), { hash: hashToken(String(rotated?.token)) })
 })
 
 it('adds plants once if the connection breaks while the store takes the lock', async (t) => {
