@@ -114,7 +114,7 @@ export interface TokenTable {
   replace(former: Pick<Token, 'id' | 'expiresAt'>, token: Token, at: number): Promise<boolean>
   /** False if the token does not exist or is revoked. */
   revoke(id: string, at: number): Promise<boolean>
-  /** Notes the use of a token, unless one after `since` is noted. */
+  /** Notes the use of a token, unless one after `since` is noted. A crash may undo it. */
   touch(id: string, at: number, since: number): Promise<void>
   /** Adds a token of another store, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
   put(token: Token): Promise<void>

@@ -1,6 +1,8 @@
 // Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
+import { readTokenId } from '../../src/tokens/format.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
 import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { add, listNames, open } from '../support/stores.ts'
@@ -39,6 +41,21 @@ testPostgres('delays only reads while the sessions of reads are frozen', async (
   }
   t.ok(isReading, 'the reads are still waiting')
   t.equal((await slow).done, readConnections * 10, 'the reads are repeated on other sessions')
+})
+
+testPostgres('delays nothing while the use of a token cannot be noted', async (t, url) => {
+  const store = await open(t, url)
+  const token = await new Tokens(store.tokens).createFirst()
+  const id = String(readTokenId(String(token)))
+  const holder = await connect(t, url)
+  await holder.query('BEGIN; LOCK TABLE tokens IN SHARE MODE')
+  const noted = Promise.allSettled([store.tokens.touch(id, 1, 0)])
+  t.strictSame(await add(store, 'a'), ['added'])
+  t.match(await store.tokens.find(id), { lastUsedAt: null })
+  await holder.query('COMMIT')
+  await noted
+  await store.tokens.touch(id, 2, 1)
+  t.match(await store.tokens.find(id), { lastUsedAt: 2 })
 })
 
 testPostgres('refuses a flood of look-ups early, and delays nothing else', async (t, url) => {

@@ -127,13 +127,15 @@ async function countSessions({ primary }: Cluster): Promise<number> {
 it('opens few sessions while the standbys do not answer', async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const store = await open(t, cluster.url())
+  const note = () => store.sql.execute("UPDATE meta SET key = key WHERE key = 'store'", [], true)
   const useAll = () => [add(store, 'a'), store.log.head(), store.sql.select('SELECT 1'), store.log.append([])]
-  await Promise.all(useAll())
+  await Promise.all([...useAll(), note()])
   await listNames(store)
   const before = await countSessions(cluster)
   for (const standby of cluster.standbys) standby.signal('SIGSTOP')
   for (let round = 0; round < 4; round++) {
     await Promise.allSettled(useAll())
+    t.equal(await note(), 1, 'waits for no standby')
     const more = (await countSessions(cluster)) - before
     t.ok(more <= 3, `${more} more sessions`)
   }

@@ -40,7 +40,8 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const heads = makeLink(servers, 'head')
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
-  const { append, execute, idle } = servers.isReading ? readOnly : makeWriter(writes, heads)
+  const writer = makeWriter(writes, heads, makeLink(servers, 'last-use'))
+  const { append, execute, idle } = servers.isReading ? readOnly : writer
   const select: Sql['select'] = (text, values = []) => {
     const read = async (session: Session) => {
       if (!servers.isReading) await session.prove(leaseMs)

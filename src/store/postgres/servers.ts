@@ -11,7 +11,7 @@ import { createStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
 /** The purpose of a connection; each has one. */
-export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
+export type Role = 'head' | 'look-up' | 'writer' | 'last-use' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
 const words = { failed: 'a connection to the database failed', recovered: 'the database is connected' }

@@ -6,10 +6,11 @@ import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
 import { checksumOf } from '../sql/checksum.ts'
-import { type Value, writeNote } from '../sql/sql.ts'
+import { type Sql, writeNote } from '../sql/sql.ts'
 import { isFinal, refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
+import { attemptMs } from './time-outs.ts'
 
 /**
  * The result of a transaction, and the statement to send with its COMMIT. `trace`: a query that finds a row if the
@@ -19,9 +20,10 @@ type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
 type Plan<T> = (session: Session) => Promise<Planned<T>>
 
-/** `heads`: the connection on which heads are read. */
-export function makeWriter(link: Link, heads: Link) {
+/** `heads`: the connection on which heads are read. `minors`: one for minor statements, which may wait for locks. */
+export function makeWriter(link: Link, heads: Link, minors: Link) {
   let turn = Promise.resolve()
+  let lastMinor: Promise<unknown> | undefined
 
   function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
     const makeError = () => new Error('timed out waiting for earlier transactions')
@@ -74,13 +76,20 @@ export function makeWriter(link: Link, heads: Link) {
 
   const append: PlantLog['append'] = (entries, { deadlineMs, note } = {}) =>
     inTurn((session) => planBatch(session, entries, note), deadlineMs)
-  const execute = (text: string, values: Value[] = []): Promise<number> =>
-    inTurn(async (session) => {
-      const { rowCount } = await session.query({ text, values })
-      return { result: Number(rowCount), trace: 'none' }
-    })
+  const execute: Sql['execute'] = (text, values = [], isMinor = false) => {
+    const change = async (session: Session) => Number((await session.query({ text, values })).rowCount)
+    if (!isMinor) return inTurn(async (session) => ({ result: await change(session), trace: 'none' }))
+    const changeMinor = async (session: Session) => {
+      // The server would not end an abandoned wait for standbys.
+      await session.query('SET synchronous_commit = off')
+      return change(session)
+    }
+    const done = minors.run(changeMinor, performance.now() + attemptMs).catch(refuse('unknown'))
+    lastMinor = Promise.allSettled([done])
+    return done
+  }
   /** `idle` resolves when no transaction is running. */
-  return { append, execute, idle: () => turn }
+  return { append, execute, idle: () => Promise.all([turn, lastMinor]) }
 }
 
 async function planBatch(session: Session, entries: Entry[], note?: NoteChange): Promise<Planned<Outcome[]>> {

@@ -1,4 +1,5 @@
-// Tokens in SQL. Each change is one statement, and engines serialize these: of two equal names, the second fails.
+// Tokens in SQL. Each change is one statement, and engines serialize these, except `touch`: of two equal names, the second
+// fails.
 import type { Token, TokenTable } from '../engine.ts'
 import type { Sql, Value } from './sql.ts'
 
@@ -60,7 +61,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
     },
     async touch(id, at, since) {
       const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
-      await execute(text, [id, at, since])
+      await execute(text, [id, at, since], true)
     },
     put: async (token) => void (await execute(put, toValues(token))),
   }

@@ -8,8 +8,11 @@ export type Row = Record<string, Value>
 /** Queries and statements of an open store. They reject with StoreUnavailable. */
 export interface Sql {
   select(text: string, values?: Value[]): Promise<Row[]>
-  /** Runs one writing statement; resolves to the number of rows that it changed, on stable storage. */
-  execute(text: string, values?: Value[]): Promise<number>
+  /**
+   * Runs one writing statement; resolves to the number of rows that it changed, on stable storage. A minor one must be safe
+   * to repeat: on PostgreSQL it delays nothing else, and a crash may undo it.
+   */
+  execute(text: string, values?: Value[], isMinor?: boolean): Promise<number>
 }
 
 /** A store whose engine speaks SQL. */
