@@ -10,6 +10,7 @@ const { add, collectLines, entry, listNames, open, unavailable } = await import(
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
+const { leaseMs } = await import('../../src/store/postgres/session.ts')
 
 const unread = unavailable('unread')
 const timeout = 120_000
@@ -200,6 +201,25 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
   await cluster.primary.start()
   t.strictSame(await eventually(() => listNames(store)), ['a', 'b', 'c'])
   t.strictSame(await deposed.query('SELECT max(position)::int AS last FROM plants'), [{ last: 1 }])
+})
+
+tap.test('leaves a deposed primary for one that is far away', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const { relay, port } = await startRelay(t, String(cluster.standbys[0]?.url()))
+  // Opening a session takes four round trips, which is longer than a look waits.
+  relay.delayMs = leaseMs / 6
+  const url = `postgres://postgres@127.0.0.1:${cluster.primary.port},127.0.0.1:${port}/postgres`
+  const store = await open(t, url)
+  await add(store, 'a')
+  await cluster.caughtUp()
+  await cluster.failOver()
+  const find = () => cluster.primary.query("SELECT FROM plants WHERE item LIKE '%more%'")
+  await add(await open(t, url), 'more')
+  t.equal((await find()).length, 1, 'a start uses the new primary')
+  await until(async () => {
+    await eventually(() => add(store, 'more'))
+    return (await find()).length > 1
+  })
 })
 
 tap.test('creates a store only if no server can have one', { timeout }, async (t) => {

@@ -19,6 +19,8 @@ export class Relay {
   readonly #pairs = new Set<Pair>()
   #planned: { message: string; fault: Fault; broken: () => void } | undefined
   #frozen = false
+  /** Delays what the server sends, like a great distance. */
+  delayMs = 0
 
   /** `target`: the port of the database. */
   constructor(target: number) {
@@ -70,7 +72,10 @@ export class Relay {
     const pair = { client, server, cut }
     this.#pairs.add(pair)
     for (const socket of [client, server]) socket.on('error', cut).on('close', cut)
-    const forward = (data: Buffer) => client.write(data)
+    const forward = (data: Buffer) => {
+      if (this.delayMs > 0) setTimeout(() => client.write(data), this.delayMs)
+      else client.write(data)
+    }
     const fail: Record<Fault, (data: Buffer) => void> = {
       before: cut,
       after: (data) => {

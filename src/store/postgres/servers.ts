@@ -40,6 +40,8 @@ export class Servers {
   #scout: Promise<Session> | undefined
   /** Sessions that only look at timelines, by URL. */
   readonly #watches = new Map<string, Session>()
+  /** Looks at single servers that are in progress, by URL. */
+  readonly #looks = new Map<string, Promise<void>>()
   /** When the last look began, as `performance.now()`, and the one that is in progress. */
   #lookedMs = -Infinity
   #looking: Promise<unknown> | undefined
@@ -68,25 +70,35 @@ export class Servers {
     const startMs = performance.now()
     const ageMs = startMs - this.#lookedMs
     if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
-    this.#looking ??= Promise.all(this.#urls.map((url) => this.#lookAt(url)))
+    const lookAtAll = () => Promise.all(this.#urls.map((url) => this.#lookAt(url)))
+    this.#looking ??= Promise.race([lookAtAll(), sleep(settleMs, undefined, { ref: false })])
       .then(() => (this.#lookedMs = startMs))
       .finally(() => (this.#looking = undefined))
     if (ageMs > 2 * leaseMs) await this.#looking
   }
 
-  async #lookAt(url: string): Promise<void> {
+  /** Looks at one server. Its session may take longer to open than the caller waits, if the server is far away. */
+  #lookAt(url: string): Promise<void> {
+    const look = this.#looks.get(url) ?? this.#watch(url).finally(() => this.#looks.delete(url))
+    this.#looks.set(url, look)
+    return look
+  }
+
+  async #watch(url: string): Promise<void> {
+    if (this.#closing.signal.aborted) return
     const kept = this.#watches.get(url)
-    const session = kept ?? new Session(url, this.#closing.signal)
+    let session = kept
     try {
+      session ??= new Session(url, this.#closing.signal)
       this.#watches.set(url, session)
-      const answer: Promise<unknown> = kept ? kept.identify(settleMs) : session.open(true, settleMs)
-      await withTimeout(answer, settleMs, () => new Error('no answer'))
+      const answer: Promise<unknown> = kept ? kept.identify(attemptMs) : session.open(true, attemptMs)
+      await withTimeout(answer, attemptMs, () => new Error('no answer'))
       if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
     } catch {
       // A server that does not answer shows nothing. A kept session may be older than its last restart: try a new one.
-      session.destroy()
+      session?.destroy()
       this.#watches.delete(url)
-      if (kept) await this.#lookAt(url)
+      if (kept) await this.#watch(url)
     }
   }
 
@@ -130,14 +142,17 @@ export class Servers {
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
     const opening = all.map((session) => session.open(this.isReading, timeoutMs))
     const settled = Promise.allSettled(opening)
+    const patience = sleep(attemptMs - settleMs, undefined, { ref: false })
     const admit = async (session: Session, n: number) => {
       try {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
+        // A server that has begun to answer may be far away; others may be down.
+        if (all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
         // For reading a standby is good enough once no primary was found: a URL may name only a standby.
         if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
-        await this.#checkStore(session, all, settled)
+        await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // To write, its log must be on the standbys.
         if (!this.isReading) await session.prove(0)
@@ -159,18 +174,16 @@ export class Servers {
   }
 
   /** Throws unless a server has this store, which is created if no server can have one. */
-  async #checkStore(session: Session, all: Session[], settled: Promise<unknown>): Promise<void> {
-    const id = (await findStore(session)) ?? (await this.#createStore(session, all, settled))
+  async #checkStore(session: Session, all: Session[]): Promise<void> {
+    const id = (await findStore(session)) ?? (await this.#createStore(session, all))
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
   }
 
-  async #createStore(session: Session, all: Session[], settled: Promise<unknown>): Promise<string> {
+  async #createStore(session: Session, all: Session[]): Promise<string> {
     // A server that was restored from a backup may have another store, or none.
     if (!this.#options.create || this.storeId !== undefined)
       throw new StoreMissing('it does not contain a plant store')
-    // A server that is slow may have one.
-    await Promise.race([settled, sleep(attemptMs - settleMs, undefined, { ref: false })])
     // Two hosts may lead to the same server.
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)

@@ -1,4 +1,5 @@
 // A session with one server: its settings, the origin of its log, and the conditions for trusting it.
+import type { Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { BufferReader } from 'pg-protocol/dist/buffer-reader.js'
@@ -80,6 +81,12 @@ export class Session {
     else if (read_only === 'on')
       throw new Error('it does not accept writes: default_transaction_read_only is on')
     else refuseAlone(is_backed)
+  }
+
+  /** True once the server has sent something (with TLS, encrypted), until the session is open or has ended. */
+  get isAnswering(): boolean {
+    const { bytesRead, destroyed } = this.#client.connection.stream as Socket
+    return this.timeline === undefined && bytesRead > 0 && !destroyed
   }
 
   /** Applies the settings, and reads the origin: a standby may have been promoted since the last time. */
