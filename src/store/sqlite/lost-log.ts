@@ -1,12 +1,22 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
 // apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
 // somebody else may be using either file.
-import { fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
+import { fchmodSync, fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
 
 const find = (name: string) => attempt(() => statSync(name))
+
+/**
+ * True if a file may be a copy of a database, made when that was moved to another disk: it has the size and the time, which
+ * some disks keep in whole or even seconds.
+ */
+function isCopy(file: Stats, { size, mtimeMs }: Stats): boolean {
+  const roundedMs = mtimeMs - file.mtimeMs
+  const isRounded = file.mtimeMs % 1000 === 0 && roundedMs > 0 && roundedMs < 2000
+  return file.size === size && (roundedMs === 0 || isRounded)
+}
 
 /** `database`, `log`: descriptors of the open files. */
 export function watchLog({ path, ids, findFault }: OpenFiles, database: number, log: number) {
@@ -31,16 +41,6 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
 
   const isChanged = ({ mtimeMs }: Stats) => mtimeMs > Number(changed?.ctimeMs)
 
-  /**
-   * True if the log may be needed, although the database was deleted: nothing is in its place, or a copy of it, here or
-   * behind a link. The times of a copy are those of the original if it was moved to another file system.
-   */
-  function isNeeded(): boolean {
-    if (fstatSync(database).nlink > 0) return false
-    const other = find(path)
-    return !other || (other.mtimeMs === lost?.mtimeMs && other.size === lost.size)
-  }
-
   /** True if somebody has a database open with another `-shm` than ours, and so with other locks. */
   function hasOtherLocks(base: string): boolean {
     const index = find(`${base}-shm`)
@@ -54,6 +54,9 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     note,
     /** To be called after a change of our own: what is changed later, is changed by somebody else. */
     noteOwnChange(): void {
+      note()
+      // Changes the time of the database and nothing else, so that all processes find the log older than that.
+      attempt(() => fchmodSync(database, fstatSync(database).mode))
       changed = fstatSync(database)
     },
     /** True if the log has contents, and is not beside its database any more. */
@@ -74,7 +77,9 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
       const other = name?.slice(0, -'-wal'.length)
       const hasOther = other !== undefined && find(other) !== undefined
       if (hasOther && isChanged(fstatSync(log))) return 'taken'
-      if (isNeeded()) return 'needed'
+      // Nothing is in the place of the deleted database, or a copy of it, here or behind a link.
+      const there = find(path)
+      if (fstatSync(database).nlink === 0 && (!there || (lost && isCopy(there, lost)))) return 'needed'
       // A reader makes an empty log.
       const hasOtherLog = base !== undefined && Number(find(`${base}-wal`)?.size) > 0
       if (hasOtherLog || isChanged(fstatSync(database))) return name === undefined ? 'taken' : 'shared'

@@ -160,12 +160,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      if (files.findFault() !== undefined) {
-        // Written back at once, so that our file is changed after the log, see `isChanged` in lost-log.ts.
-        lostLog.note()
-        checkpoint(db, 'PASSIVE')
-        lostLog.noteOwnChange()
-      }
+      if (files.findFault() !== undefined) lostLog.noteOwnChange()
       files.check()
       // On a full disk the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')

@@ -67,9 +67,9 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
 function endProcess(logger: Logger, message: string, reason: string): void {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
-  const end = () => process.exit(1)
-  logger.flush(end)
-  setTimeout(end, logEndMs)
+  logger.flush(() => process.exit(1))
+  // An exit would wait for a reader that is stuck.
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), logEndMs)
 }
 
 /** The requests to the writer, which answers them in order. */
