@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { createWriteStream, rmSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
@@ -57,21 +57,18 @@ export function findFile(options: WorkOptions, instead: string): string {
 
 type CopyOptions = FileOptions & { progress: Progress }
 
-/** Copies a snapshot of the store in the file `from` to the path `to`; see `writeStore`. */
-export function copyVerified(from: string, to: string, options: CopyOptions) {
-  if (!statSync(from, { throwIfNoEntry: false })?.isFile())
-    throw new CommandError(`there is no regular file ${resolve(from)}`)
-  return writeStore(to, { ...options, source: from }, (path) => copyDatabase(from, path, options))
-}
-
 /**
- * Creates a store at the path `to`, where it appears once it is complete, verified, and on stable storage; `write` creates
- * it at a temporary path. Resolves to the result of verifying it.
+ * Creates a copy of a store, the file or the stream `from`, at the path `to`, where it appears once it is complete,
+ * verified, and on stable storage. Resolves to the result of verifying it.
  */
-export function writeStore(to: string, options: CopyOptions, write: (path: string) => Promise<void>) {
-  return writeNewFile(to, options, async (path) => {
+export function copyVerified(from: string | NodeJS.ReadableStream, to: string, options: CopyOptions) {
+  const source = typeof from === 'string' ? from : undefined
+  if (source !== undefined && !statSync(source, { throwIfNoEntry: false })?.isFile())
+    throw new CommandError(`there is no regular file ${resolve(source)}`)
+  return writeNewFile(to, { ...options, source }, async (path) => {
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
-    await write(path)
+    if (typeof from === 'string') await copyDatabase(from, path, options)
+    else await pipeline(from, createWriteStream(path))
     // Without WAL mode it is a single file.
     const copy = new DatabaseSync(path)
     copy.exec('PRAGMA journal_mode = DELETE')

@@ -1,13 +1,12 @@
 // restore: copies a backup to a path where there is no database yet.
-import { createWriteStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { CommandError, count, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
 import { makeDirectory } from '../file-system.ts'
-import { advice, copyVerified, findFile, writeStore } from './backup.ts'
+import { advice, copyVerified, findFile } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where no database may exist, nor its -wal or -shm. It appears there once
@@ -27,8 +26,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
     throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
   const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
-    if (file !== '-') return copyVerified(file, path, { progress, signal })
-    return writeStore(path, { progress, signal }, (to) => pipeline(process.stdin, createWriteStream(to)))
+    return copyVerified(file === '-' ? process.stdin : file, path, { progress, signal })
   })
   const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
   await printResult({ file: path, ...report }, text, options.json)
