@@ -1,5 +1,6 @@
 // Detects the form of an input by its beginning. Other forms are named, with a command that converts them.
 import { NewPlant } from '../../../schemas/plant.ts'
+import { attempt } from '../../attempt.ts'
 import { byteOrderMark, InputError } from './input.ts'
 
 /** `map`: member or column names by field, where they differ; `quote`: `none` if quotation marks are text. */
@@ -49,15 +50,9 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
 /** Whether the first line is an object with the required members of a plant, or is followed by another object. */
 function beginsWithRecord(latin1: string, map: Form['map']): boolean {
   const [line = '', next = ''] = latin1.trimStart().split('\n', 2)
-  try {
-    const value = JSON.parse(Buffer.from(line, 'latin1').toString())
-    const isPlant = NewPlant.required?.every((name) =>
-      Object.hasOwn(value, map[name as keyof NewPlant] ?? name),
-    )
-    return isPlant || next.startsWith('{')
-  } catch {
-    return false
-  }
+  const value = attempt(() => JSON.parse(Buffer.from(line, 'latin1').toString()))
+  const hasMember = (name: string) => Object.hasOwn(Object(value), map[name as keyof NewPlant] ?? name)
+  return value !== undefined && (next.startsWith('{') || NewPlant.required?.every(hasMember) === true)
 }
 
 /** Finds the delimiter that a line like `sep=;` names, or that splits the header row into the most columns. */

@@ -13,7 +13,6 @@ export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
 /** A value to check, a fault, or undefined for the header row. */
 type Read = { value: unknown } | string | undefined
-type Decode = (latin1: string) => string
 
 /** The form of a cell, and how to read it, by the type of the field. Spreadsheets write TRUE, and pandas 7.0. */
 const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]> = {
@@ -28,22 +27,22 @@ export function makePlantReader(form: Form) {
   const findFault = makePlantCheck()
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
-    const isAscii = !/[\x80-\xff]/.test(text)
-    if (!isAscii && !isUtf8(Buffer.from(text, 'latin1')))
+    if (!isAscii(text) && !isUtf8(Buffer.from(text, 'latin1')))
       throw new InputError(
         `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
     if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
-    const found = read(record, isAscii ? String : decodeUtf8)
+    const found = read(record)
     if (typeof found !== 'object') return found
     return findFault(found.value) ?? (found.value as NewPlant)
   }
 }
 
-const decodeUtf8: Decode = (latin1) => Buffer.from(latin1, 'latin1').toString()
+const isAscii = (latin1: string) => !/[\x80-\xff]/.test(latin1)
+const decode = (latin1: string) => (isAscii(latin1) ? latin1 : Buffer.from(latin1, 'latin1').toString())
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
-  return ({ text }: InputRecord, decode: Decode): Read => {
+  return ({ text }: InputRecord): Read => {
     const value: Record<string, unknown> | null | undefined = attempt(() => JSON.parse(decode(text)))
     if (value === undefined) return 'is not JSON'
     if (!ignoreUnknown || value === null) return { value }
@@ -61,7 +60,7 @@ const separatorLine = /^sep=.\r?\n$/i
 
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined
-  return (record: InputRecord, decode: Decode): Read => {
+  return (record: InputRecord): Read => {
     const { line, text, cells, fault } = record
     const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
