@@ -1,6 +1,7 @@
 // Reads and checks all of an input before anything is added. Its plants and rejects are kept in a temporary database.
 import { DatabaseSync } from 'node:sqlite'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
+import type { Progress } from '../../cli/long-work.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Entry, Store } from '../../store/engine.ts'
 import { type Match, readNotes } from './notes.ts'
@@ -8,10 +9,8 @@ import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
 export type Checked = Awaited<ReturnType<typeof checkInput>>
-type Listener = {
-  onFault(record: InputRecord, fault: string): void
-  onRecords(records: number): Promise<void>
-}
+/** `onFault` receives each invalid record, and why it is invalid. */
+type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
 /** The plants up to the one with the number `last`, which are added together; `bytes` and `hash` as in a note. */
 type Batch = { last: number; bytes: number; hash: string }
@@ -21,7 +20,7 @@ type Batch = { last: number; bytes: number; hash: string }
  * imports whose bytes the input starts with; `firstHash`: of the input up to the end of the first record; `kept`: the
  * records. Throws InputError.
  */
-export async function checkInput(source: Source, store: Store | undefined, listener: Listener) {
+export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
   const readPlant = makePlantReader(source.form)
   const kept = makeKeeper()
   const notes = await readNotes(store)
@@ -39,7 +38,7 @@ export async function checkInput(source: Source, store: Store | undefined, liste
       const isPlant = typeof plant === 'object'
       const fault = isPlant ? kept.addPlant(plant, stored) : plant
       if (plant !== undefined && ++checked.records === 1) checked.firstHash = hashTo(end)
-      if (fault !== undefined) listener.onFault(record, fault)
+      if (fault !== undefined) reporter.onFault(record, fault)
       if (fault !== undefined || plant === undefined) kept.addReject(text)
       checked.plants += Number(isPlant)
       checked.conflicts += Number(isPlant && fault !== undefined)
@@ -49,7 +48,8 @@ export async function checkInput(source: Source, store: Store | undefined, liste
       matches.push(...same.map((note) => ({ ...note, ...checked })))
     }
     if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
-    await listener.onRecords(checked.records)
+    reporter.progress.show(checked.records, undefined, 'record')
+    await reporter.progress.written()
   }
   return { ...checked, notes, matches, batches, kept }
 }

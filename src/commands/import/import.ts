@@ -123,11 +123,7 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (flags.json) reasons.push({ line, reason })
     if (++faults <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
   }
-  const onRecords = (records: number) => {
-    progress.show(records, undefined, 'record')
-    return progress.written()
-  }
-  const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
+  const check = (store?: Store) => checkInput(source, store, { progress, onFault })
   const checked = await withStore(url, { mode: 'read' }, check).catch((error) => {
     if (error instanceof StoreMissing) return check()
     throw error
