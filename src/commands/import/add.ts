@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
 import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
-import type { Checked } from './check.ts'
+import type { Checked, Match, Note } from './check.ts'
 import { InputError } from './input.ts'
-import { type Match, type Note, nameNote } from './notes.ts'
 
 /** `path`: of the input; `earlier`: the import to continue; `again`: --again is set. */
 type Target = { path: string | undefined; store: Store; earlier: Match | undefined; again: boolean }
@@ -21,14 +20,13 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   // An interrupted import reuses its note, so that of two concurrent imports of one input only one succeeds.
   const own = earlier?.isWhole ? undefined : earlier
   const isAgain = own?.isAgain ?? again
-  const newKey = nameNote(checked.notes, checked.firstHash)
-  const key = own?.key ?? newKey
+  const key = own?.key ?? checked.newKey
   const isNew = earlier?.plants !== checked.plants
   // A note of an interrupted import stays for inputs that begin like this one. Without new plants, the input is known at
   // both paths.
   if (earlier && (isNew ? own : earlier.path !== path)) {
     const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
-    const copying = append(store, [], { key: newKey, before: '', value: JSON.stringify(copy) })
+    const copying = append(store, [], { key: checked.newKey, before: '', value: JSON.stringify(copy) })
     // Without new plants the import is done even if this fails, such as when another process makes the same note.
     await (isNew ? copying : copying.catch(() => {}))
   }
@@ -60,4 +58,23 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
       throw new InputError('another import of this input is running: wait until it ends')
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)
   }
+}
+
+/**
+ * Finds the import that an input continues: with --again an interrupted one that began so, otherwise the longest, and of
+ * equal ones the first, which is not a copy. `matches` is sorted by end, then as `notes`. Throws CommandError if the
+ * input was changed since it was imported.
+ */
+export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
+  if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
+  const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
+  const named = notes
+    .filter((note) => path !== undefined && note.path === path)
+    .toSorted((one, other) => one.date.localeCompare(other.date))
+  const latest = [named.at(-1), named.findLast(({ isWhole, isAgain }) => isWhole || !isAgain)]
+  const last = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
+  if (last === undefined) return longest
+  throw new CommandError(
+    `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
+  )
 }

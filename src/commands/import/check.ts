@@ -4,7 +4,6 @@ import { listShown, type NewPlant } from '../../../schemas/plant.ts'
 import type { Progress } from '../../cli/long-work.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Entry, Store } from '../../store/engine.ts'
-import { type Match, readNotes } from './notes.ts'
 import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
@@ -12,20 +11,38 @@ export type Checked = Awaited<ReturnType<typeof checkInput>>
 /** `onFault` receives each invalid record, and why it is invalid. */
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
+/**
+ * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `valid`: the number
+ * of plants in it; `date`: of the last batch; `isWhole`: all of the input was added, and with --again the results shown;
+ * `isAgain`: the import began with --again.
+ */
+export type Note = {
+  path?: string | undefined
+  bytes: number
+  hash: string
+  valid: number
+  date: string
+  isWhole: boolean
+  isAgain: boolean
+}
+/** A note as it is stored: its `value` is JSON. */
+type StoredNote = Note & { key: string; value: string }
+/** A note whose bytes the input starts with, and the numbers of plants and of conflicts in them. */
+export type Match = StoredNote & { plants: number; conflicts: number }
+
 /** The plants up to the one with the number `last`, which are added together; `bytes` and `hash` as in a note. */
 type Batch = { last: number; bytes: number; hash: string }
 
 /**
  * Checks all records. `plants`: how many are valid; `conflicts`: how many of these conflict; `matches`: the earlier
- * imports whose bytes the input starts with; `firstHash`: of the input up to the end of the first record; `kept`: the
- * records. Throws InputError.
+ * imports whose bytes the input starts with; `newKey`: of the note of a new import; `kept`: the records. Throws InputError.
  */
 export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
   const readPlant = makePlantReader(source.form)
   const kept = makeKeeper()
   const notes = await readNotes(store)
   const notesByEnd = Map.groupBy(notes, ({ bytes }) => bytes)
-  const checked = { records: 0, plants: 0, conflicts: 0, firstHash: '' }
+  const checked = { records: 0, plants: 0, conflicts: 0, newKey: '' }
   const [matches, batches]: [Match[], Batch[]] = [[], []]
   for await (const { records, hashTo } of readRecords(source)) {
     const plants = records.map(readPlant)
@@ -37,7 +54,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
       const plant = plants[index]
       const isPlant = typeof plant === 'object'
       const fault = isPlant ? kept.addPlant(plant, stored) : plant
-      if (plant !== undefined && ++checked.records === 1) checked.firstHash = hashTo(end)
+      if (plant !== undefined && ++checked.records === 1) checked.newKey = nameNote(notes, hashTo(end))
       if (fault !== undefined) reporter.onFault(record, fault)
       if (fault !== undefined || plant === undefined) kept.addReject(text)
       checked.plants += Number(isPlant)
@@ -52,6 +69,21 @@ export async function checkInput(source: Source, store: Store | undefined, repor
     await reporter.progress.written()
   }
   return { ...checked, notes, matches, batches, kept }
+}
+
+const notePrefix = 'import/'
+
+/** Reads the notes, those of one name in the order in which they were made. */
+async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
+  const values = [...((await store?.notes(notePrefix)) ?? [])]
+  const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
+  return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
+}
+
+/** Names the note of a new import by the hash up to the first record: two imports of one input get the same name. */
+function nameNote(notes: StoredNote[], firstHash: string): string {
+  const start = `${notePrefix}${firstHash}/`
+  return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 
 const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
