@@ -65,19 +65,20 @@ function parseMap(text: string, map: FormOptions['map'] = {}): FormOptions['map'
   throw new InvalidArgumentError(`Expected FIELD=COLUMN, where FIELD is ${fields}, each at most once.`)
 }
 
-type Job = { name: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
+type Job = { name: string; url: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
 
 async function run(path: string, flags: Flags): Promise<void> {
   const name = path === '-' ? 'stdin' : path
+  const url = findDatabase(flags)
   if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects)
   const advice = 'interrupted; run the same command again to continue'
   try {
     const last = await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
       const input = openInput(path)
-      return importInput({ name, input, flags, progress, signal }).finally(input.close)
+      return importInput({ name, url, input, flags, progress, signal }).finally(input.close)
     })
     // Everything is shown, so a signal prints no advice any more.
-    if (last) await withStore(findDatabase(flags), { mode: 'write' }, (store) => append(store, [], last))
+    if (last) await withStore(url, { mode: 'write' }, (store) => append(store, [], last))
   } catch (error) {
     // An error of `write` is one of stdout.
     const { message, syscall = 'write' } = error as NodeJS.ErrnoException
@@ -94,28 +95,33 @@ const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win
 
 /** Resolves as `addPlants`. Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
 async function importInput(job: Job) {
-  const { name, input, flags, progress, signal } = job
+  const { name, url, input, flags, progress, signal } = job
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
-  const url = findDatabase(flags)
-  const { checked, faults, reasons } = await checkAll(job, { form, head, chunks: input.chunks }, url)
-  const { records, plants, conflicts, kept } = checked
+  const checked = await checkAll(job, { form, head, chunks: input.chunks })
+  const { records, plants, conflicts, kept, reasons } = checked
+  const faults = records - plants + conflicts
   const isRefused = faults > 0 && !flags.skipInvalid
-  const { counts, last } = isRefused ? { counts: noOutcomes } : await addNew(job, checked, url)
-  const { conflict, ...added } = counts
+  const { counts, last } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
+  const { conflict, skipped, ...added } = counts
   if (conflict > conflicts) progress.say(`${name}: other clients added some of the ids; --dry-run names them`)
+  const [valid, database] = [plants - conflicts, nameDatabase(url)]
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
-  await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
+  const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
+  const list = shown.map(([what, number]) => `${separate(number)} ${what}`).join(', ')
+  const text = `${list}; ${flags.dryRun ? 'nothing was added to' : 'into'} ${database}`
+  if (rejected.conflicting + rejected.rejected > 0) process.exitCode = 1
+  await reportFile(flags.rejects, { valid, skipped, ...added, ...rejected, database, reasons }, text, flags)
   if (flags.rejects !== undefined && faults > 0)
     await writeStreams(flags.rejects, { signal }, [Readable.from(kept.readRejects(form.format))])
   if (!isRefused) return last
-  const shown = `faults in ${separate(faults)} of ${count(records, 'record')}`
-  throw new CommandError(`${name}: nothing was added: ${shown}; --skip-invalid adds the others`)
+  const all = `faults in ${separate(faults)} of ${count(records, 'record')}`
+  throw new CommandError(`${name}: nothing was added: ${all}; --skip-invalid adds the others`)
 }
 
-/** Checks all of the input, and reports each fault. `faults`: their number; `reasons`: the faults for --json. */
-async function checkAll({ name, flags, progress }: Job, source: Source, url: string) {
+/** Checks all of the input, and reports each fault. `reasons`: the faults for --json. */
+async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   let faults = 0
   const reasons: object[] = []
   const onFault = ({ line }: InputRecord, reason: string) => {
@@ -127,13 +133,13 @@ async function checkAll({ name, flags, progress }: Job, source: Source, url: str
     if (error instanceof StoreMissing) return check()
     throw error
   })
-  return { checked, faults, reasons }
+  return { ...checked, reasons }
 }
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
 /** Adds the plants that no earlier import added. `skipped`: the number of the others, whose conflicts count, too. */
-async function addNew({ name, input: { path }, flags, progress }: Job, checked: Checked, url: string) {
+async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const { plants } = checked
   const earlier = findEarlier(checked, path, again)
@@ -155,16 +161,4 @@ async function addNew({ name, input: { path }, flags, progress }: Job, checked: 
       progress.show(last, plants)
     })
   return { counts, last: await withStore(url, open, add) }
-}
-
-type Counts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number>
-
-/** Prints the counts, and sets the exit code to 1 if there are faults. */
-async function report(flags: Flags, database: string, counts: Counts, reasons: object[]): Promise<void> {
-  const { valid, added, replayed, conflicting, rejected } = counts
-  const shown = { ...(flags.dryRun ? { valid } : { added, replayed }), conflicting, rejected }
-  const list = Object.entries(shown).map(([name, number]) => `${separate(number)} ${name}`)
-  if (conflicting + rejected > 0) process.exitCode = 1
-  const text = `${list.join(', ')}; ${flags.dryRun ? 'nothing was added to' : 'into'} ${database}`
-  await reportFile(flags.rejects, { ...counts, database, reasons }, text, flags)
 }
