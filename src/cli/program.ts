@@ -16,7 +16,7 @@ SIGTERM.`
 const commands: Record<string, [string, () => Promise<{ define(command: Command): void }>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
-  token: ['Create, list, rotate and revoke tokens.', () => import('../commands/token/token.ts')],
+  token: ['Create, list, rotate and revoke tokens.', () => import('../commands/token.ts')],
   import: ['Add the plants of an NDJSON, JSON or CSV file.', () => import('../commands/import/import.ts')],
   export: ['Write all plants to a file or to stdout.', () => import('../commands/export.ts')],
   backup: ['Copy a SQLite database to a file.', () => import('../commands/backup.ts')],

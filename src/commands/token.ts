@@ -1,16 +1,17 @@
 // token: creates, lists, rotates and revokes access tokens.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { CommandError, formatTable, printResult } from '../../cli/console.ts'
-import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
-import type { Token } from '../../store/engine.ts'
-import { withStore } from '../../store/engines.ts'
-import { hashToken, readTokenId } from '../../tokens/format.ts'
-import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
-import { command as program } from '../../version.ts'
-import { formatTime, parseDuration, parseExpiry } from './duration.ts'
+import { CommandError, formatTable, printResult } from '../cli/console.ts'
+import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
+import type { Token } from '../store/engine.ts'
+import { withStore } from '../store/engines.ts'
+import { hashToken, readTokenId } from '../tokens/format.ts'
+import { type Scope, scopes, Tokens } from '../tokens/tokens.ts'
+import { command as program } from '../version.ts'
 
 const maxNameLength = 100
-const defaultOverlapMs = 24 * 3_600_000
+const dayMs = 24 * 3_600_000
+/** Seconds by unit of a duration. */
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
 const list = `${program} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
@@ -81,7 +82,7 @@ function defineRotate(command: Command): void {
     .action((text: string, options: DatabaseOptions & { overlap?: number }) =>
       withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
-        const { overlap = defaultOverlapMs, json } = options
+        const { overlap = dayMs, json } = options
         const rotated = await tokens.rotate(former, overlap)
         const { id: replaces, name, scopes } = former
         const reason = `it is no longer valid, or a newer one has replaced it (${list})`
@@ -143,4 +144,32 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
   const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
   throw new CommandError(`${found.length} tokens are named "${text}"; give an id, oldest first: ${ids}`)
+}
+
+/** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
+function parseExpiry(text: string): number {
+  const day = new Date(text)
+  // Other forms, and days that do not exist, such as 2030-02-30, are formatted differently.
+  const isDay = /^\d{4}-/.test(text) && day.toJSON() === `${text}T00:00:00.000Z`
+  const time = isDay ? day.getTime() + dayMs : Date.now() + (readDuration(text) ?? 0)
+  if (time > Date.now()) return time
+  throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
+}
+
+/** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
+function formatTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}
+
+/** A duration in milliseconds. */
+function parseDuration(text: string): number {
+  const duration = readDuration(text)
+  if (duration !== undefined) return duration
+  throw new InvalidArgumentError('Expected a duration such as 24h, or 0s.')
+}
+
+/** At most 99,999 years, which a Date can hold. */
+function readDuration(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,5})([smhdwy])$/.exec(text) ?? []
+  return unit === undefined ? undefined : Number(count) * (units[unit] as number) * 1000
 }
