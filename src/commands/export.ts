@@ -73,9 +73,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
 
 /** Reads the form from the name of the file, like `plants.csv.gz`. Exits with 2 for other endings. */
 function chooseForm(file: string, options: Options, command: Command) {
-  const ending = /(\.gz|\.zst)?$/i.exec(file)?.[0] ?? ''
-  const compress = compressors[ending.toLowerCase() as keyof typeof compressors]
-  const inner = /(\.[^./\\]*)?$/.exec(file.slice(0, file.length - ending.length))?.[0].toLowerCase() ?? ''
+  const [, inner = '', ending = ''] = /(\.(?!gz$|zst$)[^./\\]*)?(\.gz|\.zst)?$/.exec(file.toLowerCase()) ?? []
+  const compress = compressors[ending as keyof typeof compressors]
   const format = options.format ?? (inner === '' ? 'ndjson' : formats[inner as keyof typeof formats])
   const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
   const endings = Object.keys(formats).join(', ')
@@ -87,7 +86,6 @@ function chooseForm(file: string, options: Options, command: Command) {
 async function* writePages(store: Store, content: Content, show: (done: number) => void) {
   const { format, after, head, id: withId, bom } = content
   const columns = Object.keys((withId ? NewPlant : Plant).properties)
-  const separator = { ndjson: '\n', json: ',\n', csv: ',' }[format]
   if (format === 'json') yield '['
   if (format === 'csv') yield `${bom ? '\ufeff' : ''}${columns}\n`
   for (let position = after; position < head; ) {
@@ -100,10 +98,9 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
       if (plants.some(isDamaged)) throw new Error('a plant was changed')
       // An item ends with a brace.
       const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)
-      const text = plants.map((plant) => (withId ? addId(plant) : plant.item)).join(separator)
-      if (format === 'json') yield position === after ? '\n' : ',\n'
-      yield format === 'csv' ? toRows(text, columns) : text
-      if (format === 'ndjson') yield '\n'
+      const items = plants.map((plant) => (withId ? addId(plant) : plant.item))
+      if (format === 'json') yield (position === after ? '\n' : ',\n') + items.join(',\n')
+      else yield format === 'csv' ? toRows(items, columns) : `${items.join('\n')}\n`
     } catch (cause) {
       const message = `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`
       throw new CommandError(message, { cause })
@@ -115,7 +112,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
 }
 
 /** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
-function toRows(items: string, columns: string[]): string {
+function toRows(items: string[], columns: string[]): string {
   // An unquoted U+FEFF could be taken for the beginning of another file.
   const quote = (one: string) => (/^sep=|[",\r\n\ufeff]/i.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
   const toRow = (plant: Record<string, unknown>) =>
