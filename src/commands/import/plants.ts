@@ -61,7 +61,7 @@ const separatorLine = /^sep=.\r?\n$/i
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined
   return (record: InputRecord): Read => {
-    const { line, text, cells, fault } = record
+    const { line, text, cells = [], fault } = record
     const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
       if (/\r[^\r\n]/.test(text.replaceAll(/"[^"]*"/g, ''))) throw new InputError(endsInCr)

@@ -10,13 +10,7 @@ const maxRecordBytes = 2 ** 20
  * `line`: where it starts, counted from 1; `end`: the offset of its end in the input, before the line break, which is part of
  * `text`. Texts hold one byte per character (latin1), so that offsets and rejects are exact.
  */
-export type InputRecord = {
-  line: number
-  end: number
-  text: string
-  cells: string[]
-  fault?: string | undefined
-}
+export type InputRecord = { line: number; end: number; text: string } & Pick<Found, 'cells' | 'fault'>
 
 /**
  * A record that was found at an offset of a text. `start`: where it starts, if that is later; `next`: where to continue;
@@ -26,8 +20,8 @@ type Found = {
   start?: number
   end: number
   next: number
-  cells?: string[]
-  fault?: string
+  cells?: string[] | undefined
+  fault?: string | undefined
   isBlank?: boolean
   refusal?: string
 }
@@ -57,7 +51,7 @@ export async function* readRecords({ form, head, chunks }: Source) {
     const records: InputRecord[] = []
     let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
     for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
-      const { start = from, end, next, cells = [], fault, isBlank = end === start, refusal } = found
+      const { start = from, end, next, cells, fault, isBlank = end === start, refusal } = found
       if (refusal) throw new InputError(`line ${lineOf(start)}: ${refusal}`)
       const record = text.slice(start, form.format === 'json' ? end : next)
       if (!isBlank)
