@@ -42,16 +42,13 @@ const isAscii = (latin1: string) => !/[\x80-\xff]/.test(latin1)
 const decode = (latin1: string) => (isAscii(latin1) ? latin1 : Buffer.from(latin1, 'latin1').toString())
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
+  const nameOf = (field: keyof NewPlant) => map[field] ?? field
   return ({ text }: InputRecord): Read => {
     const value: Record<string, unknown> | null | undefined = attempt(() => JSON.parse(decode(text)))
     if (value === undefined) return 'is not JSON'
     if (!ignoreUnknown || value === null) return { value }
-    const plant: Record<string, unknown> = {}
-    for (const field of fieldNames) {
-      const name = map[field] ?? field
-      if (Object.hasOwn(value, name)) plant[field] = value[name]
-    }
-    return { value: plant }
+    const known = fieldNames.filter((field) => Object.hasOwn(value, nameOf(field)))
+    return { value: Object.fromEntries(known.map((field) => [field, value[nameOf(field)]])) }
   }
 }
 
