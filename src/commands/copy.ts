@@ -1,8 +1,7 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { CommandError, count, printResult } from '../cli/console.ts'
-import { doLongWork } from '../cli/long-work.ts'
+import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { warnOfPassword, wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'

@@ -1,7 +1,7 @@
 // The progress of long commands.
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
-import { startProgress } from '../../src/cli/long-work.ts'
+import { startProgress } from '../../src/cli/console.ts'
 
 type Step = [second: number, done: number, total: number | undefined, noun?: string]
 

@@ -1,7 +1,7 @@
 // Reads and checks all of an input before anything is added. Its plants and rejects are kept in a temporary database.
 import { DatabaseSync } from 'node:sqlite'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
-import type { Progress } from '../../cli/long-work.ts'
+import type { Progress } from '../../cli/console.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Entry, Store } from '../../store/engine.ts'
 import { makePlantReader } from './plants.ts'
