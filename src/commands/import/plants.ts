@@ -4,8 +4,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { attempt } from '../../attempt.ts'
 import { makePlantCheck } from '../../plants/faults.ts'
-import { endsInCr, type Form } from './form.ts'
-import { byteOrderMark, InputError } from './input.ts'
+import { byteOrderMark, endsInCr, type Form, InputError } from './input.ts'
 import type { InputRecord } from './records.ts'
 
 export const fieldNames = Object.keys(NewPlant.properties) as (keyof NewPlant)[]

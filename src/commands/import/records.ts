@@ -1,7 +1,6 @@
 // Splits an input into records: lines of NDJSON, elements of a JSON array, or rows of CSV.
 import { createHash } from 'node:crypto'
-import type { Form } from './form.ts'
-import { byteOrderMark, type Input, InputError } from './input.ts'
+import { byteOrderMark, type Form, type Input, InputError } from './input.ts'
 
 /** The longest record, and the longest search for the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
