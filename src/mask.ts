@@ -14,7 +14,11 @@ const passwordInQuery = /([?&](?:ssl)?password=)[^&#\n]*/gi
  * they would match within ordinary words.
  */
 export function makeMask(accessTokens: readonly string[]): (text: string) => string {
-  const mask = makePlainMask(accessTokens)
+  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
+  const mask = (text: string) => {
+    const masked = text.replace(ownToken, '***').replace(word, maskJwt).replace(passwordInUrl, '$1***')
+    return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), masked)
+  }
   return (text) => {
     const masked = mask(text)
     if (!text.includes('%')) return masked
@@ -24,24 +28,18 @@ export function makeMask(accessTokens: readonly string[]): (text: string) => str
   }
 }
 
+/** How a token may be spelt: as it is, in JSON, and percent-encoded in full or in part. */
+function spell(token: string): string[] {
+  const encoded = encodeURIComponent(token)
+  return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
+}
+
 /** Decodes percent-encoded characters, also those encoded several times, unless they need an escape in JSON. */
 function decodePrintable(text: string): string {
   return text.replace(/%(?:25)*([0-9a-f]{2})/gi, (_, hex) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
     return /[ -~]/.test(character) && !/["\\]/.test(character) ? character : `%${hex.toUpperCase()}`
   })
-}
-
-function makePlainMask(accessTokens: readonly string[]): (text: string) => string {
-  const spell = (token: string) => {
-    const encoded = encodeURIComponent(token)
-    return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
-  }
-  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
-  return (text) => {
-    const masked = text.replace(ownToken, '***').replace(word, maskJwt).replace(passwordInUrl, '$1***')
-    return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), masked)
-  }
 }
 
 function maskJwt(text: string): string {
