@@ -106,7 +106,10 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
   const settings = values as Settings
   if (settings.oidcIssuer !== undefined && settings.oidcAudience.length === 0)
     throw new SettingError('OIDC_ISSUER requires OIDC_AUDIENCE, the aud claim of tokens for this service')
-  if (settings.otlpEndpoint !== undefined) shareTraceVariables(sources)
+  if (settings.otlpEndpoint !== undefined) {
+    const names = Object.keys({ ...file, ...env }).filter((name) => name.startsWith('OTEL_'))
+    for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
+  }
   return { settings, found, warnings: findMistakes(settings, flags) }
 }
 
@@ -188,11 +191,6 @@ function decode(key: SettingName, { text, name }: Found): unknown {
     const given = schema.mask || !error.message.startsWith('must be') ? '' : `, not "${text}"`
     throw new SettingError(`${name} ${error.message}${given}`)
   }
-}
-
-function shareTraceVariables({ env, file }: Sources): void {
-  const names = Object.keys({ ...file, ...env }).filter((name) => name.startsWith('OTEL_'))
-  for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
 }
 
 /** Finds likely mistakes: guessable tokens, the audience that Keycloak puts into all tokens, secrets in flags. */
