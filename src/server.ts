@@ -72,9 +72,12 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     isListening = true
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
-    await announceTokens(new Tokens(store.tokens), settings, url)
+    const { host, basePath, accessTokens, oidcIssuer, firstTokenFile: file } = settings
+    const plantsUrl = `${url}${basePath}plants`
+    // Otherwise clients have other tokens.
+    if (accessTokens.length === 0 && oidcIssuer === undefined)
+      console.log(await introduceTokens(new Tokens(store.tokens), { file, plantsUrl }))
     if (admin) console.log(`admin on ${admin.origin}`)
-    const { host } = settings
     const { port } = app.server.address() as AddressInfo
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   } catch (error) {
@@ -115,11 +118,4 @@ function deriveMaxConnections(): number {
   const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
   if (descriptors === undefined) return usualConnections
   return Math.max(1, Math.floor(Number(descriptors) * connectionShare))
-}
-
-/** Makes and prints the first token of a store, unless clients have other tokens. */
-async function announceTokens(tokens: Tokens, settings: Settings, url: string): Promise<void> {
-  const { accessTokens, oidcIssuer, basePath, firstTokenFile: file } = settings
-  if (accessTokens.length > 0 || oidcIssuer !== undefined) return
-  console.log(await introduceTokens(tokens, { file, plantsUrl: `${url}${basePath}plants` }))
 }
