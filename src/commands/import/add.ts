@@ -62,18 +62,18 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
 
 /**
  * Finds the import that an input continues: with --again an interrupted one that began so, otherwise the longest, and of
- * equal ones the first, which is not a copy. `matches` is sorted by end, then as `notes`. Throws CommandError if the
+ * equal ones the first, which is not a copy, or the first with no less valid plants. `matches` is sorted by end, then as `notes`. Throws CommandError if the
  * input was changed since it was imported.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
-  const longest = matches.find(({ bytes }) => bytes === matches.at(-1)?.bytes)
+  const longest = matches.filter(({ bytes }) => bytes === matches.at(-1)?.bytes)
   const named = notes
     .filter((note) => path !== undefined && note.path === path)
     .toSorted((one, other) => one.date.localeCompare(other.date))
   const latest = [named.at(-1), named.findLast(({ isWhole, isAgain }) => isWhole || !isAgain)]
   const last = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
-  if (last === undefined) return longest
+  if (last === undefined) return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
   throw new CommandError(
     `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
   )

@@ -143,9 +143,8 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   const earlier = findEarlier(checked, path, again)
   if (earlier && earlier.valid < earlier.plants) {
     const numbers = `${count(earlier.valid, 'record')} instead of ${separate(earlier.plants)}`
-    throw new InputError(
-      `was imported with other options, by which ${numbers} were valid: use those, or add all with --again`,
-    )
+    const advice = again ? 'use those' : 'use those, or add all with --again'
+    throw new InputError(`was imported with other options, by which ${numbers} were valid: ${advice}`)
   }
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)

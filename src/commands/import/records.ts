@@ -76,7 +76,7 @@ const findLine: Find = (text, from, isLast) => {
 
 const unclosedFault = `a quoted cell begins here and does not end, or is longer than ${maxRecordBytes / 1024} KiB`
 const insideFault =
-  'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if blanks precede it, or use --quote none'
+  'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if spaces or tabs precede it, or use --quote none'
 
 /**
  * Finds rows of CSV. A quoted cell may span lines, but not between tabs or |. Between tabs, quotation marks are text
