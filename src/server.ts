@@ -13,7 +13,6 @@ import type { TokenTable } from './store/engine.ts'
 import { engineOf, nameDatabase } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
-import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
 
 /** A shutdown takes at most this long, after DRAIN_DELAY. */
@@ -76,7 +75,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     const plantsUrl = `${url}${basePath}plants`
     // Otherwise clients have other tokens.
     if (accessTokens.length === 0 && oidcIssuer === undefined)
-      console.log(await introduceTokens(new Tokens(store.tokens), { file, plantsUrl }))
+      console.log(await introduceTokens(store.tokens, { file, plantsUrl }))
     if (admin) console.log(`admin on ${admin.origin}`)
     const { port } = app.server.address() as AddressInfo
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)

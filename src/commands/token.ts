@@ -2,10 +2,10 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError, formatTable, printResult } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
-import type { Token } from '../store/engine.ts'
+import type { Token, TokenTable } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { hashToken, readTokenId } from '../tokens/format.ts'
-import { type Scope, scopes, Tokens } from '../tokens/tokens.ts'
+import { createToken, isValidAt, rotateToken, type Scope, scopes } from '../tokens/tokens.ts'
 import { command as program } from '../version.ts'
 
 const maxNameLength = 100
@@ -34,15 +34,15 @@ function defineCreate(command: Command): void {
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
     .option('--expires <time>', 'a duration such as 90d, or a date (through that day, UTC)', parseExpiry)
     .action((options: DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }) =>
-      withTokens(options, async (tokens) => {
+      withTokens(options, async (table) => {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
-        const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
+        const token = await createToken(table, { name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
           throw new CommandError(`a valid token has the name "${name}": choose another, or revoke that token`)
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
-        await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
+        await printToken(table, { id, name, scopes: allowed, expires: ends, token }, json)
         if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
       }),
     )
@@ -80,17 +80,17 @@ function defineRotate(command: Command): void {
     .option('--overlap <duration>', 'how long the old token stays valid (default: 24h)', parseDuration)
     .addHelpText('after', rotateHelp)
     .action((text: string, options: DatabaseOptions & { overlap?: number }) =>
-      withTokens(options, async (tokens) => {
-        const former = await findToken(tokens, text)
+      withTokens(options, async (table) => {
+        const former = await findToken(table, text)
         const { overlap = dayMs, json } = options
-        const rotated = await tokens.rotate(former, overlap)
+        const rotated = await rotateToken(table, former, { overlapMs: overlap })
         const { id: replaces, name, scopes } = former
         const reason = `it is no longer valid, or a newer one has replaced it (${list})`
         if (rotated === undefined) throw new CommandError(`token ${replaces} cannot be rotated: ${reason}`)
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
-        await printToken(tokens, { ...made, replaces, replacedExpires }, json)
+        await printToken(table, { ...made, replaces, replacedExpires }, json)
         if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
       }),
     )
@@ -99,11 +99,11 @@ function defineRotate(command: Command): void {
 type NewToken = { id: string; token: string; [more: string]: unknown }
 
 /** Prints a new token. It cannot be shown again, so it is revoked if printing fails. */
-async function printToken(tokens: Tokens, made: NewToken, json: true | undefined): Promise<void> {
+async function printToken(table: TokenTable, made: NewToken, json: true | undefined): Promise<void> {
   try {
     await printResult(made, made.token, json)
   } catch (error) {
-    await tokens.revoke(made.id)
+    await table.revoke(made.id, Date.now())
     const { message } = error as Error
     throw new CommandError(`the token could not be printed, so ${made.id} was revoked again: ${message}`)
   }
@@ -114,35 +114,35 @@ function defineRevoke(command: Command): void {
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
     .action((text: string, options: DatabaseOptions) =>
-      withTokens(options, async (tokens) => {
-        const { id, name } = await findToken(tokens, text)
-        if (!(await tokens.revoke(id))) throw new CommandError(`token ${id} is already revoked`)
+      withTokens(options, async (table) => {
+        const { id, name } = await findToken(table, text)
+        if (!(await table.revoke(id, Date.now()))) throw new CommandError(`token ${id} is already revoked`)
         await printResult({ id, name }, `revoked ${id}`, options.json)
       }),
     )
 }
 
 /** Opens the database, which must exist, for the duration of `work`. */
-function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  return withStore(findDatabase(options), { mode: 'write' }, (store) => work(new Tokens(store.tokens)))
+function withTokens(options: DatabaseOptions, work: (table: TokenTable) => Promise<void>): Promise<void> {
+  return withStore(findDatabase(options), { mode: 'write' }, (store) => work(store.tokens))
 }
 
 /**
- * Finds a token by its name, its id or its whole text. The secret of a whole text must match, because the first tokens of
- * all stores have the same id. Throws CommandError, with a message that repeats no secret.
+ * Finds a token by its name (if it is valid), its id or its whole text. The id in a whole text is not enough, because the
+ * first tokens of all stores have the same id. Throws CommandError, with a message that repeats no secret.
  */
-async function findToken(tokens: Tokens, text: string): Promise<Token> {
-  const wholeId = readTokenId(text)
-  const isMeant = ({ hash }: Token) => wholeId === undefined || hash === hashToken(text)
-  const found = (await tokens.findNamed(wholeId ?? text)).filter(isMeant)
+async function findToken(table: TokenTable, text: string): Promise<Token> {
+  const hash = hashToken(text)
+  const isValid = isValidAt(Date.now())
+  const isMeant = (one: Token) => one.hash === hash || one.id === text || (one.name === text && isValid(one))
+  const found = (await table.all()).filter(isMeant)
   const [token, ...others] = found
   if (token === undefined)
     throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
   const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
   // During the overlap of a rotation.
-  const byAge = found.toSorted((one, other) => one.createdAt - other.createdAt)
-  const ids = byAge.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
+  const ids = found.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
   throw new CommandError(`${found.length} tokens are named "${text}"; give an id, oldest first: ${ids}`)
 }
 

@@ -3,9 +3,14 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { giveToOwner, syncDirectoryOf } from '../file-system.ts'
 import { SettingError } from '../setting-values.ts'
+import type { TokenTable } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { command } from '../version.ts'
-import type { Tokens } from './tokens.ts'
+import { makeToken } from './format.ts'
+import { createToken, isValidAt } from './tokens.ts'
+
+/** The id of every store's first token: of several replicas that start at once, only one can create it. */
+const firstTokenId = '00000000'
 
 /** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */
 type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
@@ -14,11 +19,11 @@ type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
  * Makes the first token of a store that never had one; resolves to the text to print. Rejects with SettingError, without
  * having made a token, when the file exists or cannot be written.
  */
-export async function introduceTokens(tokens: Tokens, { file: path, plantsUrl }: FirstTokenOptions) {
+export async function introduceTokens(table: TokenTable, { file: path, plantsUrl }: FirstTokenOptions) {
   const file = path && resolve(path)
-  const token = file ? await writeFirst(tokens, file) : await tokens.createFirst()
+  const token = await createFirst(table, file)
   if (token === undefined) {
-    const valid = await tokens.countValid()
+    const valid = (await table.all()).filter(isValidAt(Date.now())).length
     return `valid tokens: ${valid}. To create ${valid ? 'another' : 'one'}: ${command} token create --name NAME`
   }
   const place = file
@@ -30,14 +35,14 @@ export async function introduceTokens(tokens: Tokens, { file: path, plantsUrl }:
   return `This store had no tokens, ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
 }
 
-/** Writes the token to the file, on stable storage, before the token becomes valid. */
-async function writeFirst(tokens: Tokens, file: string): Promise<string | undefined> {
-  let discard = () => {}
+/** Makes the first token; undefined if the store has ever had one. A file gets it before the token becomes valid. */
+export async function createFirst(table: TokenTable, file?: string): Promise<string | undefined> {
+  if ((await table.all()).length > 0) return undefined
+  const made = makeToken(firstTokenId)
+  if (file) writeOnce(file, `${made.token}\n`)
+  const discard = () => file && rmSync(file)
   try {
-    const token = await tokens.createFirst((text) => {
-      writeOnce(file, `${text}\n`)
-      discard = () => rmSync(file)
-    })
+    const token = await createToken(table, { name: 'first' }, made)
     if (token === undefined) discard()
     return token
   } catch (error) {
@@ -47,6 +52,7 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
   }
 }
 
+/** Writes a new file, on stable storage. */
 function writeOnce(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })

@@ -9,7 +9,6 @@ import type { TokenTable } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
 import { spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
@@ -17,7 +16,7 @@ import { open } from '../support/stores.ts'
 
 /** Introduces the tokens of a table; the first one is written to `file`, if any. */
 const introduce = (table: TokenTable, file?: string) =>
-  introduceTokens(new Tokens(table), { file, plantsUrl: 'http://127.0.0.1:3000/plants' })
+  introduceTokens(table, { file, plantsUrl: 'http://127.0.0.1:3000/plants' })
 
 test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed command reads it there', async (t) => {
   const directory = createDirectory(t)

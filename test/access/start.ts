@@ -1,6 +1,6 @@
 // Starts the service in this process, with access to its tokens.
 import type { Test } from 'tap'
-import { type NewToken, Tokens } from '../../src/tokens/tokens.ts'
+import { createToken, type NewToken } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, type StartOptions, startApp } from '../support/service.ts'
 import { openStore, type Store } from '../support/stores.ts'
@@ -14,9 +14,9 @@ type Options = StartOptions & { database?: string; change?: (store: Store) => Pa
 export async function start(t: Test, { database, change, ...options }: Options = {}) {
   const store = await openStore(database ?? (await sqlite.createDatabase(t)))
   const running = await startApp(t, '', { store: { ...store, ...change?.(store) }, ...options })
-  const tokens = new Tokens(store.tokens)
-  const create = async (token: NewToken) => (await tokens.create(token)) as string
-  return { ...running, tokens, create, ...callers(running.url) }
+  const create = async (token: NewToken) => (await createToken(store.tokens, token)) as string
+  const revoke = (text: string) => store.tokens.revoke(idOf(text), Date.now())
+  return { ...running, create, revoke, ...callers(running.url) }
 }
 
 /** Makes functions that list and add with a token, or without credentials. */

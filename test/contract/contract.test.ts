@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { makeExamples } from '../../schemas/examples.ts'
 import { components } from '../../schemas/index.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
+import { createToken } from '../../src/tokens/tokens.ts'
 import { runCommand } from '../support/commands.ts'
 import { resolve, walk } from '../support/contract.ts'
 import { request, startApp } from '../support/service.ts'
@@ -177,10 +177,9 @@ const allExamples = Object.values(makeExamples('/')).flatMap(({ responses }, ind
 test('each answer of the service is the one in the document', async (t) => {
   const { store, faults } = await openFailing(t)
   const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '5000/s' } })
-  const tokens = new Tokens(store.tokens)
   const known: Record<string, string> = {
-    reader: `Bearer ${await tokens.create({ name: 'reader', scopes: ['plants:read'] })}`,
-    writer: `Bearer ${await tokens.create({ name: 'writer', scopes: ['plants:write'] })}`,
+    reader: `Bearer ${await createToken(store.tokens, { name: 'reader', scopes: ['plants:read'] })}`,
+    writer: `Bearer ${await createToken(store.tokens, { name: 'writer', scopes: ['plants:write'] })}`,
   }
   const seen = new Set<string>()
   for (const [status, example, { headers = {}, ...parts }, fault] of shown) {

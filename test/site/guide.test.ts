@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { problemTypes } from '../../schemas/problems.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
+import { createToken } from '../../src/tokens/tokens.ts'
 import { run } from '../support/processes.ts'
 import { type Running, startApp, token } from '../support/service.ts'
 import { openFailing, type StoreFault } from '../support/stores.ts'
@@ -41,7 +41,7 @@ type Setting = Running & { faults: StoreFault[]; env: NodeJS.ProcessEnv }
 async function start(t: Test): Promise<Setting> {
   const { store, faults } = await openFailing(t)
   const running = await startApp(t, '', { store })
-  const reader = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
+  const reader = await createToken(store.tokens, { name: 'reader', scopes: ['plants:read'] })
   return { ...running, faults, env: { BASE_URL: running.url, TOKEN: token, READ_TOKEN: reader } }
 }
 

@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory } from '../support/engines.ts'
 import { add, listNames, openFile, unavailable } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -88,7 +87,7 @@ test('leaves no file of a first token that cannot be written', { skip }, async (
   const file = join(directory, 'token')
   spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
   const { store } = await openFile(t, join(createDirectory(t), 'plants.db'))
-  const introduction = introduceTokens(new Tokens(store.tokens), {
+  const introduction = introduceTokens(store.tokens, {
     file,
     plantsUrl: 'http://127.0.0.1:3000/plants',
   })

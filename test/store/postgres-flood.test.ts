@@ -1,8 +1,8 @@
 // Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
+import { createFirst } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
 import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { add, listNames, open } from '../support/stores.ts'
@@ -45,7 +45,7 @@ testPostgres('delays only reads while the sessions of reads are frozen', async (
 
 testPostgres('delays nothing while the use of a token cannot be noted', async (t, url) => {
   const store = await open(t, url)
-  const token = await new Tokens(store.tokens).createFirst()
+  const token = await createFirst(store.tokens)
   const id = String(readTokenId(String(token)))
   const holder = await connect(t, url)
   await holder.query('BEGIN; LOCK TABLE tokens IN SHARE MODE')

@@ -17,7 +17,8 @@ const { add, entry, listNames, open, unavailable } = await import('../support/st
 const { connect } = await import('../support/postgres.ts')
 const { startRelay } = await import('./relay.ts')
 const { hashToken } = await import('../../src/tokens/format.ts')
-const { Tokens } = await import('../../src/tokens/tokens.ts')
+const { createFirst } = await import('../../src/tokens/first-token.ts')
+const { rotateToken } = await import('../../src/tokens/tokens.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
@@ -92,13 +93,13 @@ for (const fault of ['before', 'after', 'panic'] as const) {
 it('issues and rotates a token although the answer to its COMMIT is lost', async (t) => {
   const { relay, store } = await start(t)
   const broken = relay.breakAt(commit, 'after')
-  const token = await new Tokens(store.tokens).createFirst()
+  const token = await createFirst(store.tokens)
   await broken
   const [first] = await store.tokens.all()
   t.match(first, { name: 'first', hash: hashToken(String(token)) })
 
   const brokenAgain = relay.breakAt(commit, 'after')
-  const rotated = await new Tokens(store.tokens).rotate(first as Token, 1000)
+  const rotated = await rotateToken(store.tokens, first as Token, { overlapMs: 1000 })
   await brokenAgain
   t.match(await store.tokens.find(String(rotated?.id)), { hash: hashToken(String(rotated?.token)) })
 })

@@ -5,7 +5,7 @@ import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
-const { Tokens } = await import('../../src/tokens/tokens.ts')
+const { createToken } = await import('../../src/tokens/tokens.ts')
 const { add, collectLines, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
@@ -27,7 +27,7 @@ tap.test('does not read an old primary that is still running', { timeout }, asyn
   t.strictSame(await listNames(store), first)
   const sightings = new Sightings()
   const before = await sightings.look(store)
-  await new Tokens(store.tokens).create({ name: 'gardener' })
+  await createToken(store.tokens, { name: 'gardener' })
   const id = String((await store.tokens.all())[0]?.id)
   t.match(await store.tokens.find(id), { revokedAt: null })
 
