@@ -57,8 +57,8 @@ export function makeExamples(basePath: string): Record<string, OperationExamples
           encoding: show(problems.contentEncoding),
         },
         503: {
-          nothingAdded: show(problems.nothingAdded),
-          outcomeUnknown: show(problems.outcomeUnknown),
+          nothingAdded: show(problems['nothing-added']),
+          outcomeUnknown: show(problems.unknown),
           ...unread,
         },
       },

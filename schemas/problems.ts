@@ -108,8 +108,9 @@ export const problems = {
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
   headTooLarge: say('headers-too-large', 'The request headers are too large.'),
   internal: say('internal', 'Internal error.'),
-  nothingAdded: say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
-  outcomeUnknown: say(
+  // The names of the next two, `unread` and `overloaded` are also outcomes of a store that failed.
+  'nothing-added': say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
+  unknown: say(
     'outcome-unknown',
     'The store failed or timed out during the request. It is not known whether the plant was added.',
   ),

@@ -9,7 +9,7 @@ import { describeProblem, type KnownProblem, type ProblemCode, problems } from '
 import { makeOutage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
-import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
@@ -21,14 +21,6 @@ declare module 'fastify' {
     /** The problem that the request is answered with. */
     problem: ProblemCode | undefined
   }
-}
-
-/** Problems for a store that failed: they state the outcome and reveal nothing internal. */
-const storeProblems: Record<FailedOutcome, KnownProblem> = {
-  'nothing-added': problems.nothingAdded,
-  unknown: problems.outcomeUnknown,
-  unread: problems.unread,
-  overloaded: problems.overloaded,
 }
 
 /** Problems for errors of Node's parser, of Fastify and its plugins. */
@@ -123,7 +115,8 @@ function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error instanceof StoreUnavailable) return new ProblemError(storeProblems[error.outcome])
+  // Its problem states the outcome, and reveals nothing internal.
+  if (error instanceof StoreUnavailable) return new ProblemError(problems[error.outcome])
   if (error.validation) return invalid(findFaults(request))
   const { statusCode = 500 } = error
   const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.internal
