@@ -1,6 +1,6 @@
 // Group commit: plants that arrive during a commit form the next batch, and share one wait for stable storage.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
+import { type Meter, noMeter, secondBounds } from '../metrics.ts'
 import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime, storeLimitMs } from '../store/in-time.ts'
@@ -19,94 +19,70 @@ const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 /** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
 type Waiter = { deadlineMs: number; isGone: () => boolean }
 
-type Waiting = Waiter & {
-  entry: Entry
-  resolve: (outcome: Outcome) => void
-  reject: (error: unknown) => void
-}
+type Waiting = Waiter & { entry: Entry } & Omit<PromiseWithResolvers<Outcome>, 'promise'>
 
-export class GroupCommit {
-  readonly #log: PlantLog
-  readonly #countPlants: Observe
-  readonly #countCommit: Observe
-  #line: Waiting[] = []
-  #committing = false
+/**
+ * Makes `append`, which adds an entry to the next batch, and resolves to its outcome once it is on stable storage. An entry
+ * whose client has left before the batch begins is not added. It rejects with StoreUnavailable: `overloaded` if too many
+ * wait, `nothing-added`, or `unknown`.
+ */
+export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
+  let line: Waiting[] = []
+  let isCommitting = false
+  meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => line.length)
+  const countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
+  const help = 'Time from handing a batch to the database to its outcome.'
+  const outcomes = ['committed', 'failed']
+  const countCommit = meter.histogram('plant_store_commit_duration_seconds', help, secondBounds, outcomes)
 
-  constructor(log: PlantLog, meter: Meter = noMeter) {
-    this.#log = log
-    meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => this.#line.length)
-    this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
-    const help = 'Time from handing a batch to the database to its outcome.'
-    const outcomes = ['committed', 'failed']
-    this.#countCommit = meter.histogram('plant_store_commit_duration_seconds', help, secondBounds, outcomes)
-  }
-
-  /**
-   * Adds an entry to the next batch; resolves to its outcome once it is on stable storage. An entry whose client has left
-   * before the batch begins is not added. Rejects with StoreUnavailable: `overloaded` if too many wait, `nothing-added`,
-   * or `unknown`.
-   */
-  append(entry: Entry, waiter: Waiter): Promise<Outcome> {
+  return function append(entry: Entry, waiter: Waiter): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      if (this.#line.length >= maxWaiting)
-        throw new StoreUnavailable('overloaded', 'too many plants are waiting')
-      this.#line.push({ ...waiter, entry, resolve, reject })
-      if (!this.#committing) void this.#commitAll()
+      if (line.length >= maxWaiting) throw new StoreUnavailable('overloaded', 'too many plants are waiting')
+      line.push({ ...waiter, entry, resolve, reject })
+      if (!isCommitting) void commitAll()
     })
   }
 
-  async #commitAll(): Promise<void> {
-    this.#committing = true
+  async function commitAll(): Promise<void> {
+    isCommitting = true
     let [answered, commitMs] = [0, 0]
-    while (this.#line.length > 0) {
-      await this.#gather(answered + this.#line.length, commitMs)
-      const batch = this.#takeBatch()
+    while (line.length > 0) {
+      await gather(answered + line.length, commitMs)
+      const waiting = line
+      line = []
+      const batch = refuseLate(waiting)
       const startMs = performance.now()
-      if (batch.length > 0) await this.#commit(batch)
+      if (batch.length > 0) await commit(batch)
       commitMs = performance.now() - startMs
       answered = batch.length
     }
-    this.#committing = false
+    isCommitting = false
   }
 
   /**
    * Waits for `expected` plants: those of this turn of the event loop, and of clients that were just answered and tend
    * to send the next one at once. Stops when none arrives for a moment, or after the time of a commit.
    */
-  async #gather(expected: number, commitMs: number): Promise<void> {
+  async function gather(expected: number, commitMs: number): Promise<void> {
     const endMs = performance.now() + Math.min(commitMs, maxGatherMs)
     const isQuick = commitMs < timerMs
     let idle = 0
     do {
-      const present = this.#line.length
+      const present = line.length
       await (isQuick ? new Promise(setImmediate) : sleep(timerMs))
-      idle = this.#line.length > present ? 0 : idle + 1
-    } while (this.#line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
+      idle = line.length > present ? 0 : idle + 1
+    } while (line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
   }
 
-  #takeBatch(): Waiting[] {
-    const line = this.#line
-    this.#line = []
-    const soonMs = performance.now() + shortestAttemptMs
-    return line.filter(({ isGone, deadlineMs, reject }) => {
-      const hasLeft = isGone()
-      if (!hasLeft && deadlineMs >= soonMs) return true
-      const reason = hasLeft ? 'the client disconnected' : 'too little time is left'
-      // A client that left is not a store failure, and its access line reports it.
-      reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isQuiet: hasLeft }))
-      return false
-    })
-  }
-
-  async #commit(batch: Waiting[]): Promise<void> {
+  async function commit(batch: Waiting[]): Promise<void> {
     const entries = batch.map(({ entry }) => entry)
     const deadlineMs = Math.min(...batch.map(({ deadlineMs }) => deadlineMs))
     const startMs = performance.now()
     let outcome = 'failed'
-    this.#countPlants(batch.length)
+    countPlants(batch.length)
     try {
       const limitMs = Math.min(deadlineMs - startMs, storeLimitMs) + graceMs
-      const outcomes = await inTime(this.#log.append(entries, { deadlineMs }), limitMs, 'unknown')
+      const outcomes = await inTime(log.append(entries, { deadlineMs }), limitMs, 'unknown')
       if (outcomes.length !== batch.length)
         throw new StoreUnavailable('unknown', `${outcomes.length} outcomes for ${batch.length} plants`)
       outcome = 'committed'
@@ -114,7 +90,20 @@ export class GroupCommit {
     } catch (error) {
       for (const { reject } of batch) reject(error)
     } finally {
-      this.#countCommit((performance.now() - startMs) / 1000, outcome)
+      countCommit((performance.now() - startMs) / 1000, outcome)
     }
   }
+}
+
+/** Returns those that are still in time; rejects the others. */
+function refuseLate(waiting: Waiting[]): Waiting[] {
+  const soonMs = performance.now() + shortestAttemptMs
+  return waiting.filter(({ isGone, deadlineMs, reject }) => {
+    const hasLeft = isGone()
+    if (!hasLeft && deadlineMs >= soonMs) return true
+    const reason = hasLeft ? 'the client disconnected' : 'too little time is left'
+    // A client that left is not a store failure, and its access line reports it.
+    reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isQuiet: hasLeft }))
+    return false
+  })
 }

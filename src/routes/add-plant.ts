@@ -6,7 +6,7 @@ import { NewPlant, NoQuery } from '../../schemas/plant.ts'
 import { maxBodyBytes, problems } from '../../schemas/problems.ts'
 import { addPlantResponses } from '../../schemas/responses.ts'
 import type { Meter } from '../metrics.ts'
-import { GroupCommit } from '../plants/group-commit.ts'
+import { shareCommits } from '../plants/group-commit.ts'
 import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
@@ -43,13 +43,13 @@ const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
 type Options = { log: PlantLog; meter: Meter }
 
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
-  const commits = new GroupCommit(log, meter)
+  const append = shareCommits(log, meter)
 
   app.post('/plants', { schema, preParsing: askForBody, config }, async (request, { raw, server }) => {
     const plant = request.body
     server.slowAnswers.set(request.raw.socket, raw)
     const entry = { item: serializeItem(plant), id: plant.id }
-    const outcome = await commits.append(entry, {
+    const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
       // False also once bytes behind the body were answered with 400; undefined for `inject`.
       isGone: () => request.raw.socket.writable === false,

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
 import { noMeter } from '../../src/metrics.ts'
-import { GroupCommit } from '../../src/plants/group-commit.ts'
+import { shareCommits } from '../../src/plants/group-commit.ts'
 import { makeListPlants } from '../../src/plants/list-plants.ts'
 import { cursorOf } from '../../src/plants/names.ts'
 import { ProblemError } from '../../src/problem-error.ts'
@@ -21,11 +21,11 @@ const mostIdleTurns = 1_000_000
 
 /** One process of the service: both operations without HTTP. */
 function startReplica(log: MemoryLog, oracle: Oracle) {
-  const commits = new GroupCommit(log)
+  const append = shareCommits(log)
   const listPlants = makeListPlants({ log, path: '/plants', meter: noMeter })
 
   function add(one: Adding, deadlineMs: number): void {
-    commits.append(one.entry, { deadlineMs, isGone: () => one.gone }).then(
+    append(one.entry, { deadlineMs, isGone: () => one.gone }).then(
       (outcome) => oracle.told(one, outcome),
       (error: StoreUnavailable) => oracle.told(one, error.outcome),
     )

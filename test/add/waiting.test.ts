@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
-import { GroupCommit } from '../../src/plants/group-commit.ts'
+import { shareCommits } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { entry, unavailable } from '../support/stores.ts'
 
@@ -16,20 +16,20 @@ function makeLog() {
     })
   const unused = () => Promise.reject(new Error('not read here'))
   const log: PlantLog = { append, head: unused, read: unused }
-  return { batches, log, commits: new GroupCommit(log) }
+  return { batches, log, append: shareCommits(log) }
 }
 
 const stays = () => ({ deadlineMs: performance.now() + 4500, isGone: () => false })
 const turn = () => new Promise(setImmediate)
 
 test('puts plants that arrive during a commit into the next batch', async (t) => {
-  const { batches, commits } = makeLog()
-  const first = commits.append(entry('a'), stays())
+  const { batches, append } = makeLog()
+  const first = append(entry('a'), stays())
   await turn()
   await turn()
   const { deadlineMs, isGone } = stays()
   const others = ['b', 'c', 'd'].map((name, n) =>
-    commits.append(entry(name), { deadlineMs: deadlineMs - (n % 2), isGone }),
+    append(entry(name), { deadlineMs: deadlineMs - (n % 2), isGone }),
   )
   await turn()
   t.equal(batches.length, 1)
@@ -44,15 +44,15 @@ test('puts plants that arrive during a commit into the next batch', async (t) =>
 
 test('waits for clients that were just answered to join the next batch', async (t) => {
   const sizes: number[] = []
-  const append: PlantLog['append'] = async (entries) => {
+  const commit: PlantLog['append'] = async (entries) => {
     sizes.push(entries.length)
     await sleep(5)
     return entries.map(() => 'added')
   }
-  const commits = new GroupCommit({ ...makeLog().log, append })
+  const append = shareCommits({ ...makeLog().log, append: commit })
   const write = async (name: string) => {
     for (let n = 0; n < 5; n++) {
-      await commits.append(entry(name), stays())
+      await append(entry(name), stays())
       for (let turns = 0; turns < 3; turns++) await turn()
     }
   }
@@ -64,10 +64,10 @@ test('waits for clients that were just answered to join the next batch', async (
 })
 
 test('does not add plants of clients that have left or are nearly late', async (t) => {
-  const { batches, commits } = makeLog()
-  const gone = commits.append(entry('gone'), { ...stays(), isGone: () => true })
-  const late = commits.append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
-  const added = commits.append(entry('added'), stays())
+  const { batches, append } = makeLog()
+  const gone = append(entry('gone'), { ...stays(), isGone: () => true })
+  const late = append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
+  const added = append(entry('added'), stays())
   // Only the late one is a failure of the store that remains to be logged.
   await t.rejects(gone, { ...unavailable('nothing-added'), isQuiet: true })
   await t.rejects(late, { ...unavailable('nothing-added'), isQuiet: false })
@@ -78,17 +78,17 @@ test('does not add plants of clients that have left or are nearly late', async (
 })
 
 test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
-  const { batches, commits } = makeLog()
-  const all = Array.from({ length: 4096 }, (_, n) => commits.append(entry(`${n}`), stays()))
-  await t.rejects(commits.append(entry('one more'), stays()), unavailable('overloaded'))
+  const { batches, append } = makeLog()
+  const all = Array.from({ length: 4096 }, (_, n) => append(entry(`${n}`), stays()))
+  await t.rejects(append(entry('one more'), stays()), unavailable('overloaded'))
   while (batches.length === 0) await turn()
   batches[0]?.commit()
   t.equal((await Promise.all(all)).length, 4096)
 })
 
 test('answers unknown to a batch with a wrong number of outcomes', async (t) => {
-  const { batches, commits } = makeLog()
-  const both = [commits.append(entry('a'), stays()), commits.append(entry('b'), stays())]
+  const { batches, append } = makeLog()
+  const both = [append(entry('a'), stays()), append(entry('b'), stays())]
   while (batches.length === 0) await turn()
   batches[0]?.commit(['added'])
   for (const one of both) await t.rejects(one, unavailable('unknown'))
