@@ -1,15 +1,50 @@
-// Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725): their form, their claims, and last their signature.
-import { compactVerify } from 'jose'
+// Verifies tokens of an issuer (OIDC): their form, their claims, and last their signature (RFC 7515, RFC 7519, RFC 8725,
+// RFC 9068).
+import { type Static, Type } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
 import { problems } from '../../schemas/problems.ts'
+import { attempt } from '../attempt.ts'
 import type { Meter } from '../metrics.ts'
 import { ProblemError } from '../problem-error.ts'
+import { isJwt } from './format.ts'
 import type { Issuer } from './issuer.ts'
 import { cacheKeys, type IssuerKeys, type IssuerKeysOptions } from './issuer-keys.ts'
-import { findClaimFault, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
+import { type Scope, scopes } from './tokens.ts'
 import type { Grant } from './verifier.ts'
 
 /** How long a valid token, which cannot be revoked, is accepted without verifying it again. */
 const verdictMs = 60_000
+
+/** The longest token. */
+const maxLength = 8192
+
+const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
+
+/** Reasons for refusing a token: labels of a metric. See docs/secure.md. */
+export const reasons = [
+  ...['form', 'header', 'algorithm', 'type', 'claims', 'issuer', 'audience', 'time', 'kind'],
+  ...['key', 'signature', 'unavailable'],
+] as const
+export type Reason = (typeof reasons)[number]
+
+/** The claims that are read. Numbers are finite. Those of RFC 9068, section 2.2, are required. */
+const Claims = Type.Object({
+  iss: Type.String(),
+  sub: Type.String({ pattern: '^[\\x20-\\x7e]{1,255}$' }),
+  aud: Type.Union([Type.String(), Type.Array(Type.String())]),
+  exp: Type.Number(),
+  nbf: Type.Optional(Type.Number()),
+  iat: Type.Optional(Type.Number()),
+})
+type Claims = Static<typeof Claims> & Record<string, unknown>
+type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
+
+const toleranceS = 30
+const maxKidLength = 256
+/** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
+const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
+const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 
 /**
  * Makes `verifyIssued(token)`, which resolves to undefined when a token is refused. It rejects with a ProblemError if the
@@ -39,8 +74,6 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   const jwt = readJwt(token, issuer)
   if (typeof jwt === 'string') return jwt
   const { header, claims } = jwt
-  const fault = findClaimFault(claims, issuer)
-  if (fault) return fault
   const key = await keys.find(header, token)
   if (typeof key === 'string') return key
   const signed = await compactVerify(token, key).catch(() => undefined)
@@ -48,4 +81,48 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   const leftMs = (claims.exp + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(verdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
+}
+
+/** Returns the unverified parts of a token, or why it is refused before any key is looked up. */
+export function readJwt(token: string, issuer: Issuer): Jwt | Reason {
+  if (token.length > maxLength || !form.test(token) || !token.split('.').every(isCanonical)) return 'form'
+  const header = attempt(() => decodeProtectedHeader(token))
+  const claims = attempt(() => decodeJwt(token))
+  if (header === undefined || !isJwt(token) || ['crit', 'b64', 'zip'].some((name) => name in header))
+    return 'header'
+  const { alg, kid, typ } = header
+  if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
+  if (!isType(typ, issuer.oidcTokenType)) return 'type'
+  if (!Value.Check(Claims, claims)) return 'claims'
+  return findClaimFault(claims, issuer) ?? { header: header as Jwt['header'], claims }
+}
+
+/** True for canonical base64url: any other spelling would be a second text for the same token. */
+function isCanonical(part: string): boolean {
+  return Buffer.from(part, 'base64url').toString('base64url') === part
+}
+
+/** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */
+function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
+  if (typeof typ !== 'string') return typ === undefined && wanted === 'JWT'
+  const name = typ.toLowerCase().replace(/^application\//, '')
+  return name === 'at+jwt' || (wanted === 'JWT' && name === 'jwt')
+}
+
+/** Returns why claims are refused; undefined when they are valid now. */
+function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Reason | undefined {
+  const { iss, aud, exp, nbf = 0, iat = 0 } = claims
+  if (iss !== oidcIssuer) return 'issuer'
+  if (![aud].flat().some((one) => oidcAudience.includes(one))) return 'audience'
+  if (foreign.some((name) => name in claims)) return 'kind'
+  const nowS = Date.now() / 1000
+  return Math.max(nbf, iat) - toleranceS > nowS || exp + toleranceS <= nowS ? 'time' : undefined
+}
+
+/** Reads the known scopes among those of the claims, which have the prefix. */
+function readScopes(claims: Claims, issuer: Issuer): ReadonlySet<Scope> {
+  const lists = issuer.oidcScopeClaim.map((name) => claims[name])
+  const named = new Set(lists.flatMap((list) => (typeof list === 'string' ? list.split(' ') : list)))
+  return new Set(scopes.filter((scope) => named.has(issuer.oidcScopePrefix + scope)))
 }
