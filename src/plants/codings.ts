@@ -25,20 +25,13 @@ export function negotiate(accepted: string | undefined): Coding[] {
 }
 
 /** Clients send few different headers, of at most 16 KiB each. */
-const ranked = new LRUCache<string, Coding[]>({
-  max: 200,
-  memoMethod: (accepted) => rank(readWeights(accepted)),
-})
+const ranked = new LRUCache<string, Coding[]>({ max: 200, memoMethod: rank })
 
-function readWeights(accepted: string): Map<string, number> {
+function rank(accepted: string): Coding[] {
   const weights = new Map<string, number>()
   // x-gzip is the older name of gzip (RFC 9110, section 8.4.1.3).
   for (const [, name = '', weight = '1'] of accepted.matchAll(elements))
     weights.set(name.toLowerCase().replace(/^x-/, ''), Number(weight))
-  return weights
-}
-
-function rank(weights: Map<string, number>): Coding[] {
   const any = weights.get('*')
   // Identity is acceptable unless it is refused, but ranks below everything that is named.
   const weigh = (coding: Coding) =>
