@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { listen } from '../listen.ts'
 import type { Log } from '../log.ts'
-import { type Meter, openMetrics } from '../metrics.ts'
+import { openMetrics } from '../metrics.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
@@ -57,12 +57,19 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
   return {
     ...metrics,
     origin,
-    /** From now on: ready while the store is writable. */
+    /** From now on: ready while the store is writable, and with metrics of the store. */
     serve(store: Store): void {
       // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
       const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
-      showStore(store, meter, engine.path === undefined)
+      // Values that are not available in time are left out: the others are needed most when the store does not answer.
+      const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
+      meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
+      // A file has no servers.
+      if (engine.path !== undefined) return
+      const help = 'Number of database server settings that protect acknowledged plants but are off.'
+      const readUnsafe = shareRead(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
+      meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
     },
     /** From now on: not ready. */
     drain(): void {
@@ -70,19 +77,6 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     },
     close: () => app.close(),
   }
-}
-
-/**
- * Publishes the head of a store's log, and the unsafe settings of its servers, if it has any. Values that are not
- * available in time are left out, because the others are needed most when the store does not answer.
- */
-function showStore(store: Store, meter: Meter, hasServers: boolean): void {
-  const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
-  meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
-  if (!hasServers) return
-  const help = 'Number of database server settings that protect acknowledged plants but are off.'
-  const readUnsafe = shareRead(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
-  meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
 }
 
 /**
