@@ -2,6 +2,7 @@
 // was no error and the path still names the written files. After an I/O error the file is opened again.
 import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
+import { attempt } from '../../attempt.ts'
 import type { FileId } from '../../file-system.ts'
 import type { NoteChange, Outcome } from '../engine.ts'
 import type { FailedOutcome } from '../errors.ts'
@@ -42,8 +43,7 @@ const lostLog = watchLog(database.files, database.descriptor, database.log)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
-  const failure = close()
-  if (failure) throw failure
+  close()
   process.exit()
 })
 tell(database.files.ids)
@@ -62,7 +62,7 @@ function run(request: Request): void {
     tell({ done })
   } catch (error) {
     const { message, cause = error } = error as Error
-    if (!rollBack(database.db) || isBroken(error)) database.isSound = false
+    if (!rollBack(database) || isBroken(error)) database.isSound = false
     tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
@@ -71,33 +71,30 @@ function run(request: Request): void {
 
 function reopen(): void {
   database.files.check()
-  close()
+  // A log that could not be written back is read again.
+  attempt(close)
   database = openDatabase({ ...options, create: false }, database)
   if (!database.isSound) throw new Error(`database or disk is full: ${options.path}`)
   transactions = makeTransactions(database)
 }
 
-/** False if the state of the database is unknown. */
-function rollBack(db: OpenDatabase['db']): boolean {
-  try {
+/** Not true if the state of the database is unknown. */
+function rollBack({ db }: OpenDatabase): true | undefined {
+  return attempt(() => {
     if (db.isOpen && db.isTransaction) db.exec('ROLLBACK')
     return true
-  } catch {
-    return false
-  }
+  })
 }
 
-/** Closes the database. Returns why its write-ahead log, if it was lost, could not be written back. */
-function close(): Error | undefined {
-  let failure: Error | undefined
+/** Closes the database. Throws if its write-ahead log was lost, and could not be written back. */
+function close(): void {
   try {
     writeBackLost()
   } catch (error) {
-    const { message } = error as Error
-    failure = new Error(message, { cause: isSyncFailure(error) ? unsynced : unwritten })
+    throw new Error((error as Error).message, { cause: isSyncFailure(error) ? unsynced : unwritten })
+  } finally {
+    if (database.db.isOpen) database.db.close()
   }
-  if (database.db.isOpen) database.db.close()
-  return failure
 }
 
 /** Writes a lost log back into its database, as soon as others allow it, unless they have taken over either file. */
