@@ -8,9 +8,6 @@ import { listProblemTypes } from '../../../schemas/problem.ts'
 import { version } from '../../version.ts'
 import { fill } from './pages.ts'
 
-/** `basePath` ends with a slash; `openIdConnectUrl`: metadata of the issuer whose tokens are accepted, if any. */
-export type ContractOptions = { basePath: string; openIdConnectUrl: string | undefined }
-
 const bearer = {
   type: 'http',
   scheme: 'bearer',
@@ -19,9 +16,11 @@ const bearer = {
     'installed). The first start of the service also prints one.',
 }
 
-/** Makes the options of @fastify/swagger. */
-export function describeContract(options: ContractOptions): FastifyDynamicSwaggerOptions {
-  const { basePath, openIdConnectUrl } = options
+/**
+ * Makes the options of @fastify/swagger. `basePath` ends with a slash; `openIdConnectUrl`: metadata of the issuer whose
+ * tokens are accepted, if any.
+ */
+export function describeContract(basePath: string, openIdConnectUrl?: string): FastifyDynamicSwaggerOptions {
   const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A JWT from the issuer.' }
   const securitySchemes = { bearer, ...(openIdConnectUrl && { oidc }) }
   return {

@@ -5,11 +5,11 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { compress } from './compress.ts'
-import { type ContractOptions, describeContract } from './contract.ts'
+import { describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
-/** `signIn`: how readers sign in at the issuer. */
-type DocsOptions = ContractOptions & { signIn: SignIn }
+/** See `describeContract`. `signIn`: how readers sign in at the issuer. */
+type DocsOptions = { basePath: string; openIdConnectUrl: string | undefined; signIn: SignIn }
 type SignIn = FastifySwaggerUiOptions['initOAuth']
 
 /** Defined in the browser, by swagger.js. */
@@ -17,7 +17,7 @@ declare const plantStorePlugin: (system: object) => object
 
 /** Registered before the routes that the contract describes. */
 export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, signIn }) => {
-  await app.register(swagger, describeContract({ basePath, openIdConnectUrl }))
+  await app.register(swagger, describeContract(basePath, openIdConnectUrl))
   const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
   const headers = {
     'cache-control': 'no-cache',

@@ -1,7 +1,6 @@
 // Adapts Swagger UI: the header of the site, dark mode, a token that is kept for this tab, and help after an error.
 
-const theme = document.currentScript.src
-const tokenKey = `token of ${new URL('../../..', theme).pathname}`
+const tokenKey = `token of ${new URL('../../..', document.currentScript.src).pathname}`
 
 const viewport = { name: 'viewport', content: 'width=device-width, initial-scale=1' }
 document.head.append(Object.assign(document.createElement('meta'), viewport))
