@@ -11,23 +11,19 @@ type Address = { host: string; port: number; prefix?: string }
  * SettingError.
  */
 export async function listen(app: FastifyInstance, address: Address, describe: (url: string) => string) {
-  const { host, port } = address
+  const { host, port, prefix = '' } = address
   try {
     // For `localhost` Fastify would listen on each of its addresses, and our listeners and limits apply to one server.
     const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
     const url = await app.listen({ host: one, port, listenTextResolver: describe })
     return url.replace('[::]', '[::1]')
   } catch (error) {
-    throw explainListen(error as NodeJS.ErrnoException, address)
+    const { code, message } = error as NodeJS.ErrnoException
+    const free = port < 65_535 ? port + 1 : port - 1
+    throw new SettingError(
+      code === 'EADDRINUSE'
+        ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
+        : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${message}`,
+    )
   }
-}
-
-/** Explains why a server cannot listen. */
-export function explainListen(error: NodeJS.ErrnoException, { host, port, prefix = '' }: Address) {
-  const free = port < 65_535 ? port + 1 : port - 1
-  return new SettingError(
-    error.code === 'EADDRINUSE'
-      ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
-      : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`,
-  )
 }

@@ -6,7 +6,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import fastify from 'fastify'
 import { test } from 'tap'
-import { explainListen, listen } from '../../src/listen.ts'
+import { listen } from '../../src/listen.ts'
 import { maskUrl } from '../../src/mask.ts'
 import { SettingError } from '../../src/setting-values.ts'
 import { loadSettings, settingRows } from '../../src/settings.ts'
@@ -305,10 +305,12 @@ test('serve --help and docs/configure.md have every setting', async (t) => {
 })
 
 test('reports an unavailable address with the settings that name it', async (t) => {
-  const explain = (code: string, port: number) =>
-    explainListen(Object.assign(new Error('odd'), { code }), { host: 'a.test', port }).message
-  t.equal(explain('EADDRINUSE', 65_535), 'PORT 65535 is in use; try PORT=65534')
-  t.equal(explain('ENOTFOUND', 1), 'cannot listen on HOST a.test, PORT 1: odd')
+  const fail = (code: string, port: number) => {
+    const app = { listen: () => Promise.reject(Object.assign(new Error('odd'), { code })) }
+    return listen(Object.assign(fastify(), app), { host: 'a.test', port }, String)
+  }
+  await t.rejects(fail('EADDRINUSE', 65_535), { message: 'PORT 65535 is in use; try PORT=65534' })
+  await t.rejects(fail('ENOTFOUND', 1), { message: 'cannot listen on HOST a.test, PORT 1: odd' })
 })
 
 test('localhost is one address, although Fastify would serve others by a server of its own', async (t) => {
