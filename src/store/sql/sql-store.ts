@@ -9,10 +9,8 @@ type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
 /** `checks`: of this engine. `adopted`: called with the id of another store that this one has taken over. */
 export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) => {}): Shared {
   const { select, execute } = sql
-  const makeCheck = ([part, text]: [string, string]) => {
-    const find = async () => (await select(text)).map(({ fault }) => String(fault))
-    return [part, find] as const
-  }
+  const makeCheck = (text: string) => async () => (await select(text)).map(({ fault }) => String(fault))
+  const queries = Object.entries({ ...checks, ...sharedChecks })
   return {
     sql,
     tokens: makeTokens(sql),
@@ -30,7 +28,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) =
       const rows = await select(`SELECT id, item FROM plants WHERE id IN (${['NULL', ...ids]})`)
       return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
     },
-    checks: Object.fromEntries(Object.entries({ ...checks, ...sharedChecks }).map(makeCheck)),
+    checks: Object.fromEntries(queries.map(([part, text]) => [part, makeCheck(text)])),
     async adopt(id) {
       const isAdopted = (await execute(adopt, [id])) === 1
       if (isAdopted) adopted(id)
