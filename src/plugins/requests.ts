@@ -96,9 +96,8 @@ export const requests = fp(async (app) => {
     }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))
     // Node would end connections normally, and a client could mistake a part of an answer for the whole.
-    const reset = () => {
+    setTimeout(() => {
       for (const socket of connections.keys()) socket.resetAndDestroy()
-    }
-    setTimeout(reset, drainMs).unref()
+    }, drainMs).unref()
   })
 })
