@@ -88,9 +88,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   })
 
   // For `reply.callNotFound()`: a request without a route was refused above.
-  app.setNotFoundHandler((request) => {
-    throw makeMissError(request)
-  })
+  app.setNotFoundHandler((request, reply) => reply.send(makeMissError(request)))
 
   /** Logs each internal error with its stack; failures and refusals of the store at most every few seconds. */
   function logFailure(error: Error, requestId: string): void {
