@@ -75,8 +75,7 @@ function makeFile(path: string): void {
 function configure(db: DatabaseSync): void {
   // A kill must not leave a journal, which only a writer could roll back. The first page, with its mode, is written at once.
   if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
-  db.exec('PRAGMA journal_mode = wal')
-  const mode = pragma(db, 'journal_mode')
+  const mode = pragma(db, 'journal_mode = wal')
   if (mode !== 'wal')
     throw new StoreRefused(`journal_mode stays ${mode}, not wal: the file system may lack shared memory`)
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
