@@ -1,5 +1,4 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It starts before the store.
-import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { listen } from '../listen.ts'
 import type { Log } from '../log.ts'
@@ -7,6 +6,7 @@ import { openMetrics } from '../metrics.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
+import { inTime } from '../store/in-time.ts'
 import { answerWithProblems, errors } from './errors.ts'
 
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
@@ -39,9 +39,8 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     forceCloseConnections: true,
     ...answerWithProblems('/'),
   })
-  app.addHook('onRequest', (_request, reply, done) => {
+  app.addHook('onRequest', async (_request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
-    done()
   })
   await app.register(errors, { basePath: '/' })
   app.get('/livez', () => ({ status: 'live' }))
@@ -84,12 +83,10 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
  * share a read, so that a store that does not answer is not asked again and again.
  */
 function shareRead<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
-  let pending: Promise<T | undefined> | undefined
+  let pending: Promise<T> | undefined
   return () => {
     // The store logs its failures itself.
-    pending ??= read()
-      .catch(() => undefined)
-      .finally(() => (pending = undefined))
-    return Promise.race([pending, delay(ms, undefined, { ref: false })])
+    pending ??= read().finally(() => (pending = undefined))
+    return inTime(pending, ms).catch(() => undefined)
   }
 }
