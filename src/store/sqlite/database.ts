@@ -18,19 +18,16 @@ const ownMode = 0o600
 export type WriterOptions = { path: string; create: boolean }
 /**
  * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`; nor is `log`, that of the write-ahead
- * log. `isSound`: false if the disk was full, or an error left the state unknown: the file must then be opened again
- * before it is changed.
+ * log.
  */
-export type OpenDatabase = {
-  db: DatabaseSync
-  files: OpenFiles
-  descriptor: number
-  log: number
-  isSound: boolean
-}
+type Kept = { files: OpenFiles; descriptor: number; log: number }
+export type OpenDatabase = ReturnType<typeof openDatabase>
 
-/** Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. */
-export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
+/**
+ * Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. `isSound` becomes
+ * false if the disk is full, or an error leaves the state unknown: the file must then be opened again before it is changed.
+ */
+export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
   const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
