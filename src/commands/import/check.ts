@@ -12,9 +12,15 @@ export type Checked = Awaited<ReturnType<typeof checkInput>>
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
 /**
- * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `valid`: the number
- * of plants in it; `date`: of the last batch; `isWhole`: all of the input was added, and with --again the results shown;
- * `isAgain`: the import began with --again.
+ * The progress of one import, kept in the store for ever: an input that begins with the bytes of a note continues behind
+ * them. `path`: absent for a pipe; `bytes`, `hash`: how much was consumed, and its SHA-256 (hex); `valid`: the number of
+ * plants in it; `date`: of the last batch; `isAgain`: the import began with --again. The life of a note:
+ *
+ * 1. The first batch makes it, and each batch changes it, in the same transaction: `isWhole` is false. Only one of two
+ *    imports of an input can do so, because each change names the value before.
+ * 2. The last batch sets `isWhole`; with --again it is set once the results are shown.
+ * 3. An import that was interrupted leaves it as it is. Whoever continues leaves a copy of it first: other inputs may begin
+ *    with the same bytes. An input that is known already, at another path, leaves a copy with that path.
  */
 export type Note = {
   path?: string | undefined
