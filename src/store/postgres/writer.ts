@@ -94,12 +94,12 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
 
 async function planBatch(session: Session, entries: Entry[], note?: NoteChange): Promise<Planned<Outcome[]>> {
   const ids = entries.flatMap(({ id }) => id ?? [])
-  const [position, items] = await Promise.all([
-    findPosition(session),
-    findItems(session, ids),
+  const [{ rows }] = await Promise.all([
+    session.query<Found>({ ...findPlants, values: [`{${ids}}`] }),
     note && changeNote(session, note),
   ])
-  const { outcomes, added } = decide(entries, items)
+  const { position, items } = rows[0] as Found
+  const { outcomes, added } = decide(entries, items ?? {})
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
   // A note can be the trace: no two batches write the same value, because it holds the progress of one import.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
@@ -121,34 +121,28 @@ async function lockHead(session: Session): Promise<void> {
   if (rows.length === 0) throw new StoreRefused('the table head has no row to lock')
 }
 
-/** Reads the head in a separate statement: the one that locks has an older snapshot. */
-async function findPosition(session: Session): Promise<number> {
-  const text = 'SELECT coalesce(max(position), 0) AS position FROM plants'
-  const { rows } = await session.query<{ position: number }>({ name: 'position', text })
-  return (rows[0] as { position: number }).position
+/** Finds the head and the items with these ids, in a separate statement: the one that locks has an older snapshot. */
+const findPlants = {
+  name: 'find',
+  text: `
+    SELECT coalesce(max(position), 0) AS position,
+      (SELECT json_object_agg(id, item) FROM plants WHERE id = ANY($1) AND id IS NOT NULL) AS items
+    FROM plants`,
 }
+type Found = { position: number; items: Record<number, string> | null }
 
 async function changeNote(session: Session, note: NoteChange): Promise<void> {
   const { rowCount } = await session.query(writeNote(note))
   if (rowCount !== 1) throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
 }
 
-/** Finds the items in the log with these ids. */
-async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
-  if (ids.length === 0) return new Map()
-  const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
-  const query = { name: 'known', text, values: [`{${ids}}`] }
-  const { rows } = await session.query<{ id: number; item: string }>(query)
-  return new Map(rows.map(({ id, item }) => [id, item]))
-}
-
 /** Decides the outcomes of the entries, in order; adds new ids to `known`. */
-function decide(entries: Entry[], known: Map<number, string>): { outcomes: Outcome[]; added: Entry[] } {
+function decide(entries: Entry[], known: Record<number, string>): { outcomes: Outcome[]; added: Entry[] } {
   const added: Entry[] = []
   const outcomes = entries.map(({ id, item }): Outcome => {
-    const found = id === undefined ? undefined : known.get(id)
+    const found = id === undefined ? undefined : known[id]
     if (found !== undefined) return found === item ? 'replayed' : 'conflict'
-    if (id !== undefined) known.set(id, item)
+    if (id !== undefined) known[id] = item
     added.push({ id, item })
     return 'added'
   })
