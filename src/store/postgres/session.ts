@@ -2,9 +2,9 @@
 import type { Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
-import { BufferReader } from 'pg-protocol/dist/buffer-reader.js'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
+import { guardParser } from './pg-guard.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
@@ -180,31 +180,6 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
-
-// pg-protocol reads an error that lacks its last NUL for ever: past the end of the bytes, every text is empty.
-const readString = BufferReader.prototype.string
-BufferReader.prototype.string = function (length) {
-  const text = readString.call(this, length)
-  if (text === '' && length > 0) throw new Error('the server sent a message that does not end')
-  return text
-}
-
-/** Ends the connection if pg cannot parse a message: pg parses in a listener, whose error would end the process. */
-function guardParser({ connection }: pg.Client): void {
-  const guard = () => {
-    const { stream } = connection
-    for (const parse of stream.rawListeners('data'))
-      stream.off('data', parse as () => void).on('data', (bytes) => {
-        try {
-          parse(bytes)
-        } catch (error) {
-          stream.destroy(error as Error)
-        }
-      })
-  }
-  // pg begins to parse before it emits these.
-  connection.on('connect', guard).on('sslconnect', guard)
-}
 
 /** The order of the queries: irregular, so that even a pooler that alternates between sessions is detected. */
 const askedClients = [0, 1, 1, 0, 0, 1, 0]
