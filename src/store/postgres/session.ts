@@ -112,12 +112,12 @@ export class Session {
   }
 
   /**
-   * Sends a query that commits. Rejects on a warning: a COMMIT whose wait for the standbys was cancelled succeeds with a
+   * Sends a statement that commits. Rejects on a warning: a COMMIT whose wait for the standbys was cancelled succeeds with a
    * warning, and may still be lost.
    */
-  async commit(query: pg.QueryConfig): Promise<void> {
+  async commit(statement: string): Promise<void> {
     this.#warning = undefined
-    await this.query(query)
+    await this.query(statement)
     if (this.#warning !== undefined) throw new Error(`the server committed with a warning: ${this.#warning}`)
   }
 
@@ -129,7 +129,7 @@ export class Session {
   async prove(leaseMs: number): Promise<void> {
     const startMs = performance.now()
     if (startMs - this.#provenMs <= leaseMs) return
-    this.#proving ??= this.commit({ text: barrier })
+    this.#proving ??= this.commit(barrier)
       .then(() => (this.#provenMs = startMs))
       .finally(() => (this.#proving = undefined))
     await this.#proving

@@ -49,7 +49,7 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
       if (sent) await locked
       if (sent && (await session.query(sent.trace)).rows.length > 0) {
         wasFound = true
-        await session.commit(commit)
+        await session.commit('COMMIT')
         return sent.result
       }
       sent = undefined
@@ -60,7 +60,7 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
       changing?.catch((error) => {
         if (isFinal(error)) sent = undefined
       })
-      await Promise.all([changing, session.commit(commit)]).catch((error) => {
+      await Promise.all([changing, session.commit('COMMIT')]).catch((error) => {
         if (!sent) throw error
         // The server may show plants that no standby has. Whatever it said, COMMIT may have succeeded: a server that
         // cannot sync its log ends with an error, and may recover the transaction.
@@ -106,8 +106,6 @@ async function planBatch(session: Session, entries: Entry[], note?: NoteChange):
 }
 
 const findNote = 'SELECT FROM meta WHERE key = $1 AND value = $2'
-
-const commit: QueryConfig = { text: 'COMMIT' }
 
 /**
  * Locks the head. The row is not updated, as each update would leave a dead row. Even so, the lock makes COMMIT wait
