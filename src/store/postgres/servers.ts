@@ -38,10 +38,8 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
-  /** Sessions that only look at timelines, by URL. */
-  readonly #watches = new Map<string, Session>()
-  /** Looks at single servers that are in progress, by URL. */
-  readonly #looks = new Map<string, Promise<void>>()
+  /** Look at one server each. */
+  readonly #looks: (() => Promise<void>)[]
   /** When the last look began, as `performance.now()`, and the one that is in progress. */
   #lookedMs = -Infinity
   #looking: Promise<unknown> | undefined
@@ -53,6 +51,7 @@ export class Servers {
   /** `urls`: one per server of the cluster. */
   constructor(urls: string[], options: OpenOptions) {
     this.#urls = urls
+    this.#looks = urls.map((url) => this.#makeLook(url))
     this.#options = options
     this.#outage = makeOutage(options.logger, words)
     this.isReading = options.mode === 'read'
@@ -70,36 +69,36 @@ export class Servers {
     const startMs = performance.now()
     const ageMs = startMs - this.#lookedMs
     if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
-    const lookAtAll = () => Promise.all(this.#urls.map((url) => this.#lookAt(url)))
+    const lookAtAll = () => Promise.all(this.#looks.map((look) => look()))
     this.#looking ??= Promise.race([lookAtAll(), sleep(settleMs, undefined, { ref: false })])
       .then(() => (this.#lookedMs = startMs))
       .finally(() => (this.#looking = undefined))
     if (ageMs > 2 * leaseMs) await this.#looking
   }
 
-  /** Looks at one server. Its session may take longer to open than the caller waits, if the server is far away. */
-  #lookAt(url: string): Promise<void> {
-    const look = this.#looks.get(url) ?? this.#watch(url).finally(() => this.#looks.delete(url))
-    this.#looks.set(url, look)
-    return look
-  }
-
-  async #watch(url: string): Promise<void> {
-    if (this.#closing.signal.aborted) return
-    const kept = this.#watches.get(url)
-    let session = kept
-    try {
-      session ??= new Session(url, this.#closing.signal)
-      this.#watches.set(url, session)
-      const answer: Promise<unknown> = kept ? kept.identify(attemptMs) : session.open(true, attemptMs)
-      await withTimeout(answer, attemptMs, () => new Error('no answer'))
-      if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
-    } catch {
-      // A server that does not answer shows nothing. A kept session may be older than its last restart: try a new one.
-      session?.destroy()
-      this.#watches.delete(url)
-      if (kept) await this.#watch(url)
+  /**
+   * Makes a function that looks at one server, in a session that only looks at timelines. It may take longer to open than
+   * the caller waits, if the server is far away: callers share a look.
+   */
+  #makeLook(url: string): () => Promise<void> {
+    let session: Session | undefined
+    let looking: Promise<void> | undefined
+    const look = async (): Promise<void> => {
+      if (this.#closing.signal.aborted) return
+      const kept = session
+      try {
+        session ??= new Session(url, this.#closing.signal)
+        const answer: Promise<unknown> = kept ? kept.identify(attemptMs) : session.open(true, attemptMs)
+        await withTimeout(answer, attemptMs, () => new Error('no answer'))
+        if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
+      } catch {
+        // A server that does not answer shows nothing. A kept session may be older than its last restart: try a new one.
+        session?.destroy()
+        session = undefined
+        if (kept) await look()
+      }
     }
+    return () => (looking ??= look().finally(() => (looking = undefined)))
   }
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and all share its failure. */
