@@ -99,7 +99,8 @@ async function planBatch(session: Session, entries: Entry[], note?: NoteChange):
     note && changeNote(session, note),
   ])
   const { position, items } = rows[0] as Found
-  const { outcomes, added } = decide(entries, items ?? {})
+  const outcomes = decide(entries, items ?? {})
+  const added = entries.filter((_, n) => outcomes[n] === 'added')
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
   // A note can be the trace: no two batches write the same value, because it holds the progress of one import.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
@@ -135,16 +136,13 @@ async function changeNote(session: Session, note: NoteChange): Promise<void> {
 }
 
 /** Decides the outcomes of the entries, in order; adds new ids to `known`. */
-function decide(entries: Entry[], known: Record<number, string>): { outcomes: Outcome[]; added: Entry[] } {
-  const added: Entry[] = []
-  const outcomes = entries.map(({ id, item }): Outcome => {
+function decide(entries: Entry[], known: Record<number, string>): Outcome[] {
+  return entries.map(({ id, item }) => {
     const found = id === undefined ? undefined : known[id]
     if (found !== undefined) return found === item ? 'replayed' : 'conflict'
     if (id !== undefined) known[id] = item
-    added.push({ id, item })
     return 'added'
   })
-  return { outcomes, added }
 }
 
 /** Makes the query that inserts entries after `position` with a fresh mark, and the one that finds the mark. */
