@@ -8,8 +8,6 @@ import type { Session } from './session.ts'
 
 export const tables = ['meta', 'plants', 'tokens', 'head']
 
-const shownTables = 5
-
 /** The tables on the search path with one of our names, `meta` first. They may be views. */
 const namesakes = `
   SELECT name, relnamespace::regnamespace::text AS schema
@@ -60,7 +58,7 @@ async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promi
   const { encoding, others } = (await session.query<Place>(findPlace)).rows[0] as Place
   if (mustBeAlone && others.length > 0)
     throw new StoreRefused(
-      `it contains other tables (${others.slice(0, shownTables).join(', ')}) but no plant store; if it is the right database, use --create`,
+      `it contains other tables (${others.join(', ')}) but no plant store; if it is the right database, use --create`,
     )
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
@@ -70,8 +68,9 @@ async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promi
   return id
 }
 
+/** `others`: the first tables, for a message. */
 type Place = { encoding: string; others: string[] }
 
 const findPlace = `
   SELECT current_setting('server_encoding') AS encoding,
-    ARRAY(SELECT schemaname || '.' || relname FROM pg_stat_user_tables ORDER BY 1) AS others`
+    ARRAY(SELECT schemaname || '.' || relname FROM pg_stat_user_tables ORDER BY 1 LIMIT 5) AS others`
