@@ -41,7 +41,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
   const writer = makeWriter(writes, heads, makeLink(servers, 'last-use'))
-  const { append, execute, idle } = servers.isReading ? readOnly : writer
+  const { append, execute } = servers.isReading ? { append: refuseWrite, execute: refuseWrite } : writer
   const select: Sql['select'] = (text, values = []) => {
     const read = async (session: Session) => {
       if (!servers.isReading) await session.prove(leaseMs)
@@ -58,7 +58,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     log: { append, head, read: makeRead(servers) },
     ...makeSqlStore({ select, execute }, checks, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    close: () => idle().then(() => servers.close()),
+    close: () => writer.idle().then(() => servers.close()),
   }
 }
 
@@ -69,8 +69,6 @@ function warn(logger: Logger, plain: string[], cluster: ClusterStatus | null): v
     )
   for (const name of cluster?.unsafe ?? []) logger.warn(describeUnsafe(name))
 }
-
-const readOnly = { append: refuseWrite, execute: refuseWrite, idle: async () => {} }
 
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
