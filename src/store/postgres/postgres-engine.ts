@@ -12,7 +12,7 @@ import { makeLink } from './link.ts'
 import { describeUnsafe, readStatus } from './postgres-status.ts'
 import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
-import { leaseMs, type Session } from './session.ts'
+import type { Session } from './session.ts'
 import { makeWriter } from './writer.ts'
 
 /** Connections for reading pages; each read goes to the least busy one. */
@@ -44,7 +44,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const { append, execute } = servers.isReading ? { append: refuseWrite, execute: refuseWrite } : writer
   const select: Sql['select'] = (text, values = []) => {
     const read = async (session: Session) => {
-      if (!servers.isReading) await session.prove(leaseMs)
+      if (!servers.isReading) await session.prove()
       return (await session.query<Row>({ text, values })).rows
     }
     return lookUps.run(read).catch(refuse('unread'))

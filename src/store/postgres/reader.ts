@@ -1,7 +1,7 @@
 // Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
 // trusted; another reads the text of a page.
 import type { Head, OpenOptions } from '../engine.ts'
-import { isBacked, leaseMs, refuseAlone, type Session } from './session.ts'
+import { isBacked, refuseAlone, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks of different logs. */
 const look = {
@@ -22,7 +22,7 @@ export function makeLook({ mode, logger, lost }: OpenOptions) {
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = last
     const seen = before.position
-    if (mode !== 'read') await session.prove(leaseMs)
+    if (mode !== 'read') await session.prove()
     const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen]}}`] })
     const { position, mark, is_backed, marks } = rows[0] as Row
     // A command that only reads may use a standby, which has no standbys of its own.

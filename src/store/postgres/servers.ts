@@ -6,7 +6,7 @@ import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
-import { endBarriers, leaseMs, Session } from './session.ts'
+import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
 import { createStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
@@ -38,11 +38,8 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
-  /** Look at one server each. */
+  /** Look at one server each, to leave it for another one; none if it is never left. */
   readonly #looks: (() => Promise<void>)[]
-  /** When the last look began, as `performance.now()`, and the one that is in progress. */
-  #lookedMs = -Infinity
-  #looking: Promise<unknown> | undefined
   /** True for a read-only store: reading all of it may take long. */
   readonly isReading: boolean
   /** The store's id, once a first connection was made. */
@@ -51,10 +48,10 @@ export class Servers {
   /** `urls`: one per server of the cluster. */
   constructor(urls: string[], options: OpenOptions) {
     this.#urls = urls
-    this.#looks = urls.map((url) => this.#makeLook(url))
     this.#options = options
     this.#outage = makeOutage(options.logger, words)
     this.isReading = options.mode === 'read'
+    this.#looks = this.isReading || urls.length === 1 ? [] : urls.map((url) => this.#makeLook(url))
   }
 
   follows({ origin }: Session): boolean {
@@ -65,16 +62,10 @@ export class Servers {
    * Looks at all servers every `leaseMs` while it is called, and follows one that is on a later timeline. Waits only for a
    * look that is overdue, as after a time without requests.
    */
-  async look(): Promise<void> {
-    const startMs = performance.now()
-    const ageMs = startMs - this.#lookedMs
-    if (this.isReading || this.#urls.length === 1 || ageMs <= leaseMs) return
-    const lookAtAll = () => Promise.all(this.#looks.map((look) => look()))
-    this.#looking ??= Promise.race([lookAtAll(), sleep(settleMs, undefined, { ref: false })])
-      .then(() => (this.#lookedMs = startMs))
-      .finally(() => (this.#looking = undefined))
-    if (ageMs > 2 * leaseMs) await this.#looking
-  }
+  readonly look = makeLease(() => {
+    const looks = Promise.all(this.#looks.map((look) => look()))
+    return Promise.race([looks, sleep(settleMs, undefined, { ref: false })])
+  }, 2 * leaseMs)
 
   /**
    * Makes a function that looks at one server, in a session that only looks at timelines. It may take longer to open than
@@ -154,7 +145,7 @@ export class Servers {
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // To write, its log must be on the standbys.
-        if (!this.isReading) await session.prove(0)
+        if (!this.isReading) await session.prove()
         return session
       } catch (error) {
         throw failureOf(session.server, error as Error)

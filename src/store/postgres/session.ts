@@ -26,6 +26,24 @@ export function refuseAlone(isBacked: boolean): void {
  */
 export const leaseMs = 1000
 
+/**
+ * Makes a function that runs `check`, which callers share, unless one that succeeded began in the last `leaseMs`. It waits
+ * for the check only if the last success began longer ago than `patienceMs`.
+ */
+export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): () => Promise<void> {
+  let provenMs = -Infinity
+  let checking: Promise<unknown> | undefined
+  return async () => {
+    const startMs = performance.now()
+    const ageMs = startMs - provenMs
+    if (ageMs <= leaseMs) return
+    checking ??= check()
+      .then(() => (provenMs = startMs))
+      .finally(() => (checking = undefined))
+    if (ageMs > patienceMs) await checking
+  }
+}
+
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
@@ -37,9 +55,6 @@ export class Session {
   system = ''
   /** Identifies the timeline, the cluster, the database, and the last start of the server. */
   origin = ''
-  /** When the last barrier began, as `performance.now()`, and the one that is in progress. */
-  #provenMs = -Infinity
-  #proving: Promise<unknown> | undefined
   #warning: string | undefined
   #firstError: unknown
 
@@ -122,18 +137,11 @@ export class Session {
   }
 
   /**
-   * Passes a barrier, which callers share, if none has begun in the last `leaseMs`: commits a message in the write-ahead
-   * log. Once it is on the standbys, so is everything before it, such as plants that no standby had when the primary
-   * restarted. Does not complete while the standbys do not answer.
+   * Passes a barrier, if none has begun in the last `leaseMs`: commits a message in the write-ahead log. Once it is on the
+   * standbys, so is everything before it, such as plants that no standby had when the primary restarted. Does not
+   * complete while the standbys do not answer.
    */
-  async prove(leaseMs: number): Promise<void> {
-    const startMs = performance.now()
-    if (startMs - this.#provenMs <= leaseMs) return
-    this.#proving ??= this.commit(barrier)
-      .then(() => (this.#provenMs = startMs))
-      .finally(() => (this.#proving = undefined))
-    await this.#proving
-  }
+  readonly prove = makeLease(() => this.commit(barrier))
 
   destroy(): void {
     this.#client.connection.stream.destroy()
