@@ -20,18 +20,17 @@ type Row = { position: number; mark: string; is_backed: boolean; marks: Record<n
 export function makeLook({ mode, logger, lost }: OpenOptions) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
-    const before = last
-    const seen = before.position
+    const seen = last
     if (mode !== 'read') await session.prove()
-    const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen]}}`] })
+    const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen.position]}}`] })
     const { position, mark, is_backed, marks } = rows[0] as Row
     // A command that only reads may use a standby, which has no standbys of its own.
     if (mode !== 'read') refuseAlone(is_backed)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
     // Another look may have found the loss meanwhile.
-    if (last === before && found[seen] !== before.mark) {
-      const what = `plant ${seen} is missing or different, and the log now ends at ${position}`
-      logger.error({ seen, now: position }, `the database has lost plants: ${what}`)
+    if (last === seen && found[seen.position] !== seen.mark) {
+      const what = `plant ${seen.position} is missing or different, and the log now ends at ${position}`
+      logger.error({ seen: seen.position, now: position }, `the database has lost plants: ${what}`)
       lost?.()
     }
     last = { position, mark }
