@@ -1,17 +1,17 @@
 // Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
 // trusted; another reads the text of a page.
 import type { Head, OpenOptions } from '../engine.ts'
-import { isBacked, refuseAlone, type Session } from './session.ts'
+import { findDoubt, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks of different logs. */
 const look = {
   name: 'look',
   text: `
-    SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${isBacked} AS is_backed,
+    SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${findDoubt} AS doubt,
       (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
     FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`,
 }
-type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
+type Row = { position: number; mark: string; doubt: string | null; marks: Record<number, string> | null }
 
 /**
  * Makes a function that reads the head. It rejects if the server may have been deposed, and reports when the last plant
@@ -23,9 +23,9 @@ export function makeLook({ mode, logger, lost }: OpenOptions) {
     const seen = last
     if (mode !== 'read') await session.prove()
     const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen.position]}}`] })
-    const { position, mark, is_backed, marks } = rows[0] as Row
+    const { position, mark, doubt, marks } = rows[0] as Row
     // A command that only reads may use a standby, which has no standbys of its own.
-    if (mode !== 'read') refuseAlone(is_backed)
+    if (mode !== 'read' && doubt !== null) throw new Error(doubt)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
     // Another look may have found the loss meanwhile.
     if (last === seen && found[seen.position] !== seen.mark) {

@@ -8,17 +8,13 @@ import { guardParser } from './pg-guard.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
- * SQL that is true unless the server must have synchronous standbys and none streams from it: in that case it may no
- * longer be the primary. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
+ * SQL for why the server may no longer be the primary: it must have synchronous standbys, and none streams from it. NULL
+ * otherwise. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
  */
-export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
-    SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
-
-/** Throws unless `isBacked`. */
-export function refuseAlone(isBacked: boolean): void {
-  if (isBacked) return
-  throw new Error('it may no longer be the primary: no standby of synchronous_standby_names is streaming')
-}
+export const findDoubt = `
+  CASE WHEN current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (
+    SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum'))
+  THEN 'it may no longer be the primary: no standby of synchronous_standby_names is streaming' END`
 
 /**
  * A read believes the last barrier for this long. A frozen primary, or one that is cut off, counts its standbys as
@@ -90,12 +86,12 @@ export class Session {
   async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
-    const { read_only, is_backed } = await this.identify(timeoutMs)
+    const { read_only, doubt } = await this.identify(timeoutMs)
     if (isReading) await this.query('SET default_transaction_read_only = on')
     else if (this.timeline === null) throw new Error('it is a standby and does not accept writes')
     else if (read_only === 'on')
       throw new Error('it does not accept writes: default_transaction_read_only is on')
-    else refuseAlone(is_backed)
+    else if (doubt !== null) throw new Error(doubt)
   }
 
   /** True once the server has sent something (with TLS, encrypted), until the session is open or has ended. */
@@ -162,7 +158,7 @@ const settings = `
   ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
   ('jit', 'off'), ('row_security', 'off'), ('plan_cache_mode', 'force_generic_plan')`
 
-type Row = { read_only: string; is_backed: boolean; timeline: string | null; system: string; place: string }
+type Row = { read_only: string; doubt: string | null; timeline: string | null; system: string; place: string }
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
@@ -178,7 +174,7 @@ export const endBarriers = `
  * checkpoint late.
  */
 const prepareSession = `
-  SELECT current_setting('transaction_read_only') AS read_only, ${isBacked} AS is_backed,
+  SELECT current_setting('transaction_read_only') AS read_only, ${findDoubt} AS doubt,
     CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
     (SELECT system_identifier::text FROM pg_control_system()) AS system,
     (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
