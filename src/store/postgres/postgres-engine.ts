@@ -1,7 +1,6 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one row of `head`,
 // so that positions have no gaps and follow the order of the commits.
 import pg from 'pg'
-import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
@@ -25,7 +24,7 @@ export async function openPostgres(url: string, options: OpenOptions): Promise<S
   try {
     const plain = findPlainHosts(urls)
     const store = await connect(servers, options)
-    if (options.mode === 'serve') warn(options.logger, plain, (await store.status()).cluster)
+    if (options.mode === 'serve') warn(options, plain, (await store.status()).cluster)
     return store
   } catch (error) {
     servers.close()
@@ -62,7 +61,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   }
 }
 
-function warn(logger: Logger, plain: string[], cluster: ClusterStatus | null): void {
+function warn({ logger }: OpenOptions, plain: string[], cluster: ClusterStatus | null): void {
   if (plain.length > 0)
     logger.warn(
       `the connection to ${plain} is not encrypted, or the server's certificate is not checked: add sslmode=verify-full to DATABASE_URL`,
