@@ -1,4 +1,4 @@
-// Bounds the time for which a request waits for the store.
+// Bounds what requests ask of the store: for how long they wait, and how often it does the same at one time.
 import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 
 /** Time within which the store answers, or the request fails. */
@@ -15,4 +15,10 @@ export function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => un
     const timer = setTimeout(() => reject(makeError()), Math.max(0, ms))
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
+}
+
+/** Makes a function that does `work`; callers share one that is in progress. */
+export function shareRun<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined
+  return () => (running ??= work().finally(() => (running = undefined)))
 }

@@ -1,7 +1,7 @@
 // A connection to the server that is followed, opened on demand and again after a failure or a promotion.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '../errors.ts'
-import { storeLimitMs, withTimeout } from '../in-time.ts'
+import { shareRun, storeLimitMs, withTimeout } from '../in-time.ts'
 import { failureOf, isFinal } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
@@ -16,8 +16,8 @@ export type Link = ReturnType<typeof makeLink>
 
 export function makeLink(servers: Servers, role: Role) {
   let current: Session | undefined
-  let opening: Promise<Session> | undefined
   let running = 0
+  const connect = shareRun(() => servers.connect(role).then((session) => (current = session)))
 
   /** Drops the connection: work in progress is repeated on a new one, after a barrier. */
   function renew(): void {
@@ -29,11 +29,7 @@ export function makeLink(servers: Servers, role: Role) {
     if (current) await servers.look()
     if (current && servers.follows(current)) return current
     current?.destroy()
-    opening ??= servers
-      .connect(role)
-      .then((session) => (current = session))
-      .finally(() => (opening = undefined))
-    return withTimeout(opening, deadlineMs - performance.now(), makeError)
+    return withTimeout(connect(), deadlineMs - performance.now(), makeError)
   }
 
   async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {

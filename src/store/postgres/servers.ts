@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
-import { withTimeout } from '../in-time.ts'
+import { shareRun, withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
 import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
 import { createStore, findStore } from './tables.ts'
@@ -73,7 +73,6 @@ export class Servers {
    */
   #makeLook(url: string): () => Promise<void> {
     let session: Session | undefined
-    let looking: Promise<void> | undefined
     const look = async (): Promise<void> => {
       if (this.#closing.signal.aborted) return
       const kept = session
@@ -89,7 +88,7 @@ export class Servers {
         if (kept) await look()
       }
     }
-    return () => (looking ??= look().finally(() => (looking = undefined)))
+    return shareRun(look)
   }
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and all share its failure. */
