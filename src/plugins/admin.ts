@@ -6,7 +6,7 @@ import { openMetrics } from '../metrics.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
-import { inTime } from '../store/in-time.ts'
+import { inTime, shareRun } from '../store/in-time.ts'
 import { answerWithProblems, errors } from './errors.ts'
 
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
@@ -83,10 +83,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
  * share a read, so that a store that does not answer is not asked again and again.
  */
 function shareRead<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
-  let pending: Promise<T> | undefined
-  return () => {
-    // The store logs its failures itself.
-    pending ??= read().finally(() => (pending = undefined))
-    return inTime(pending, ms).catch(() => undefined)
-  }
+  const readOnce = shareRun(read)
+  // The store logs its failures itself.
+  return () => inTime(readOnce(), ms).catch(() => undefined)
 }
