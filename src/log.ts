@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type LoggerOptions } from 'pino'
-import sonicBoom from 'sonic-boom'
+import sonicBoom, { type SonicBoom } from 'sonic-boom'
 import { toTextLines } from './log-text.ts'
 import { makeMask } from './mask.ts'
 import type { Settings } from './settings.ts'
@@ -66,29 +66,41 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
 
 /** Opens a file for lines. `tellDropped` is called with the number of dropped lines once all others are written. */
 function openLineFile(descriptor: number, tellDropped: (lines: number) => void) {
+  let file = open()
   let [dropped, told, pending] = [0, 0, 0]
-  const file = new sonicBoom.SonicBoom({
-    fd: descriptor,
-    contentMode: 'buffer',
-    maxLength: maxLogBytes,
-    // Without `minLength`, `flush` does nothing.
-    minLength: 1,
-  })
-  file.on('drop', (bytes) => {
-    const lines = countLines(bytes as unknown as Buffer)
+
+  function open(): SonicBoom {
+    const opened = new sonicBoom.SonicBoom({
+      fd: descriptor,
+      contentMode: 'buffer',
+      maxLength: maxLogBytes,
+      // Without `minLength`, `flush` does nothing.
+      minLength: 1,
+    })
+    opened.on('drop', (lines) => {
+      drop(countLines(lines as unknown as Buffer))
+      // When the buffer is full, it is written only after a flush.
+      opened.flush()
+    })
+    opened.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') return
+      // The reader of a named pipe is gone; another one may open it later.
+      drop(pending)
+      file = open()
+    })
+    opened.on('drain', () => {
+      const lines = dropped - told
+      pending = 0
+      told = dropped
+      if (lines > 0) tellDropped(lines)
+    })
+    return opened
+  }
+
+  function drop(lines: number): void {
     dropped += lines
     pending -= lines
-    // When the buffer is full, it is written only after a flush.
-    file.flush()
-  })
-  // Lines that cannot be written are kept: a named pipe may be opened again.
-  file.on('error', () => {})
-  file.on('drain', () => {
-    const lines = dropped - told
-    pending = 0
-    told = dropped
-    if (lines > 0) tellDropped(lines)
-  })
+  }
 
   return {
     dropped: () => dropped,
