@@ -16,7 +16,8 @@ tap.test('a replica that only reads does not trust a deposed primary', { timeout
   const old = cluster.primary
   await old.query('CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain')
   const url = cluster.url().replace('postgres@', 'plain@')
-  const reader = await open(t, url)
+  // The standbys may not know the role yet.
+  const reader = await eventually(() => open(t, url))
   t.strictSame(await listNames(reader), [])
   await cluster.failOver()
   const writer = await open(t, url)
