@@ -62,8 +62,8 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
 
 /**
  * Finds the import that an input continues: with --again an interrupted one that began so, otherwise the longest, and of
- * equal ones the first, which is not a copy, or the first with no less valid plants. `matches` is sorted by end, then as `notes`. Throws CommandError if the
- * input was changed since it was imported.
+ * equal ones the first by which no less was valid, or the first, which is not a copy. `matches` is sorted by end, then as
+ * `notes`. Throws CommandError if the input was changed since it was imported.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
