@@ -1,4 +1,5 @@
 // A real PostgreSQL server for tests, on a free port of the loopback address.
+import { spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -164,7 +165,11 @@ host replication all 127.0.0.1/32 trust\n`,
 
   /** Stops the server like a failure of the machine. */
   kill(): void {
+    // Its shared memory, which nothing else would remove; the file has its id beside its key.
+    const file = join(this.data, 'postmaster.pid')
+    const [, id] = /^ *\d+ +(\d+) *$/m.exec(existsSync(file) ? readFileSync(file, 'utf8') : '') ?? []
     this.signal('SIGKILL')
+    if (this.#pid !== 0 && id) spawnSync('ipcrm', ['-m', id])
     this.#pid = 0
   }
 
