@@ -19,7 +19,14 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
   const limit = { max: count, timeWindow: perMs, keyGenerator: ({ grant }: FastifyRequest) => grant.id }
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
   // Without options of its own, it counts in the cache of the plugin.
-  const take = app.createRateLimit()
+  const takeNext = app.createRateLimit()
+  // The plugin reads the shared count after an `await`: without turns, concurrent requests would all get the last count.
+  let turn: Promise<unknown> = Promise.resolve()
+  const take = (request: FastifyRequest) => {
+    const taken = turn.then(() => takeNext(request))
+    turn = taken.catch(() => {})
+    return taken
+  }
   const policy = `"default";q=${count};w=${perMs / 1000}`
 
   app.addHook('onRequest', async (request, reply) => {

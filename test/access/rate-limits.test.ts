@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { assertProblem } from '../support/problem.ts'
 import { request } from '../support/service.ts'
-import { compose, send } from '../support/wire.ts'
+import { compose, exchange, send } from '../support/wire.ts'
 import { ask, start } from './start.ts'
 
 /** Starts a service with the tokens `a` and `b`. */
@@ -26,6 +26,14 @@ test('counts the requests of each token separately, and returns how many are lef
     t.match(answer.headers.get('retry-after'), status === 429 ? /^3[56]\d\d$/ : null)
     t.notOk([...answer.headers.keys()].some((name) => /ratelimit-(limit|remaining|reset)$/.test(name)))
   }
+})
+
+test('counts each of the requests that arrive together', async (t) => {
+  const { port } = await startLimited(t, '2/h')
+  const one = compose({ headers: { Authorization: 'Bearer a' } })
+  const answers = await exchange(port, Buffer.concat([one, one, one, one]), 4)
+  const told = answers.map(({ status, headers }) => `${status} ${headers.get('ratelimit')?.slice(10, 13)}`)
+  t.strictSame(told, ['200 r=1', '200 r=0', '429 r=0', '429 r=0'])
 })
 
 test('a request over the limit gets 429 before its body is read', async (t) => {
