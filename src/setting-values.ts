@@ -110,7 +110,7 @@ export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (g
 /** The `origin` of @fastify/cors: true, false, `*`, an origin or several. */
 export const corsOrigin = decoded('true, false, * or origins like https://example.org', (given) => {
   if (given === '*') return given
-  if (given.includes('*.'))
+  if (given.includes('*'))
     throw new SettingError('must name each origin in full: wildcards are not supported')
   const parts = split(given)
   const origins = parts.flatMap((part) => toOrigin(part) ?? [])

@@ -129,12 +129,16 @@ function rowOf(key: SettingName): SettingRow {
 
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
-    // Editors on Windows begin a file with a byte order mark.
-    return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
+    return parseEnv(readUtf8('.env'))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
     throw new SettingError(`.env cannot be read: ${(error as Error).message}`)
   }
+}
+
+/** Reads a text file; a byte order mark, with which editors on Windows begin a file, is dropped. */
+function readUtf8(path: string): string {
+  return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
 }
 
 /** Finds the text of a setting. An empty one counts as missing. */
@@ -171,7 +175,7 @@ function clean(text: string, name: string): string {
 function readSecret(path: string, name: string): string {
   let text = ''
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(is.refuseTilde(path)))
+    text = readUtf8(is.refuseTilde(path))
   } catch (error) {
     const { message } = error as Error
     throw new SettingError(`${name} ${error instanceof SettingError ? '' : 'cannot be read: '}${message}`)
