@@ -4,15 +4,18 @@ import { joinWords, listShown } from './plant.ts'
 /** The largest body of a request. */
 export const maxBodyBytes = 16 * 1024
 
+/** The most faults that a problem lists. */
+export const maxFaults = 20
+
 /** The problem types: each has a URI below the base path, with a page, for which `meaning` and `advice` are Markdown. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
     title: 'Invalid request',
     meaning:
-      'The request does not match the contract. Nothing was changed. `errors` lists the faults (at most 20). Each has a ' +
-      '`code` for programs, a `detail` for people, and its place: `pointer` (a JSON Pointer into the body, RFC 6901) or ' +
-      '`parameter` (a query parameter or header).',
+      'The request does not match the contract. Nothing was changed. `errors` lists the faults ' +
+      `(at most ${maxFaults}). Each has a \`code\` for programs, a \`detail\` for people, and its place: \`pointer\` (a ` +
+      'JSON Pointer into the body, RFC 6901) or `parameter` (a query parameter or header).',
     advice: 'Correct the faults in `errors` and send the request again. Sent unchanged, it fails again.',
   },
   'id-conflict': {
@@ -87,7 +90,10 @@ export type KnownProblem = { readonly code: ProblemCode; readonly detail: string
 
 export const problems = {
   faults: (count: number) =>
-    say('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
+    say(
+      'invalid-request',
+      `The request has ${count} fault${count === 1 ? '' : 's'}${count < maxFaults ? '' : ' or more'}.`,
+    ),
   notHttp: say('invalid-request', 'This is not an HTTP/1.1 request.'),
   badPath: say('invalid-request', 'The path is not a valid URL path.'),
   bodyLength: say('invalid-request', 'The body does not match its Content-Length.'),

@@ -2,9 +2,7 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { NewPlant, patternWords, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
-
-/** The most faults that a problem lists. */
-export const maxFaults = 20
+import { maxFaults } from '../../schemas/problems.ts'
 
 /** Options of Ajv, for requests and imports: it coerces nothing, drops nothing, and finds every fault. */
 export const ajvOptions = {

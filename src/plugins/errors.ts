@@ -5,9 +5,15 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
-import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
+import {
+  describeProblem,
+  type KnownProblem,
+  maxFaults,
+  type ProblemCode,
+  problems,
+} from '../../schemas/problems.ts'
 import { makeOutage } from '../outage.ts'
-import { describeFaults, maxFaults } from '../plants/faults.ts'
+import { describeFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { nosniff } from './requests.ts'
@@ -36,7 +42,7 @@ const frameworkProblems: Record<string, KnownProblem> = {
 }
 
 const otherCoding = new ProblemError(problems.faults(1), {
-  errors: [{ code: 'format', detail: 'must be chunked', parameter: 'Transfer-Encoding' }],
+  errors: [{ code: 'format', detail: 'must be chunked, in HTTP/1.1', parameter: 'Transfer-Encoding' }],
   headers: { connection: 'close' },
 })
 
@@ -65,8 +71,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    // Node does not decode codings before chunked (RFC 9112, section 6.1), and refuses any other last one itself.
-    else if (coding !== undefined && /,\s*chunked$/i.test(coding)) done(otherCoding)
+    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other last one itself.
+    else if (coding !== undefined && (httpVersionMinor === 0 || /,\s*chunked$/i.test(coding)))
+      done(otherCoding)
     else done(request.is404 ? makeMissError(request) : undefined)
   })
 

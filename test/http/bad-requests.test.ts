@@ -119,6 +119,11 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['a transfer coding without chunks', 400, post('Transfer-Encoding: gzip')],
   ['a malformed chunk', 400, post('Transfer-Encoding: chunked', 'xyz\r\n')],
   [
+    'chunks in HTTP/1.0',
+    400,
+    post('Connection: keep-alive\r\nTransfer-Encoding: chunked', '0\r\n\r\n').replace('1.1', '1.0'),
+  ],
+  [
     'an unknown transfer coding before chunks',
     400,
     post('Transfer-Encoding: gzip, chunked', `15\r\n${plant}\r\n0\r\n\r\n`),
@@ -157,6 +162,8 @@ test('a bad query gets 400 and a list of its faults', async (t) => {
     t.same(faults(await refuse(t, 400, { target: `/plants?${query}` })), expected.sort(), query)
   const both = await refuse(t, 400, { target: '/plants?x=1', body: '{"name":"a"}' })
   t.same(faults(both), ['required /tag', 'unknown x'], 'faults of the query and the body')
+  const many = await refuse(t, 400, { body: JSON.stringify({ ...[...text(19)] }) })
+  t.match(many, { detail: 'The request has 20 faults or more.', errors: { length: 20 } })
 })
 
 test('400 names what is wrong with the head of a request', async (t) => {
