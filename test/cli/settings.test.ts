@@ -231,12 +231,7 @@ test('a command names an invalid setting as the user wrote it, with exit code 1'
     [[], {}, 'RATE_LIMIT=fast\n', /^RATE_LIMIT in \.env must be a rate [^\n]+, not "fast"$/],
     [['--database-url', 'a:secret'], {}, '', /^--database-url must start with file: [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'not-there' }, '', /^ACCESS_TOKENS_FILE cannot be read: ENOENT[^\n]*$/],
-    [
-      [],
-      { DATABASE_URL_FILE: '~/plants.db' },
-      '',
-      /^DATABASE_URL_FILE has a ~, [^\n]+: use \/\S+\/plants\.db$/,
-    ],
+    [[], { DATABASE_URL_FILE: '~/p.db' }, '', /^DATABASE_URL_FILE has a ~, [^\n]+: use \/\S+\/p\.db$/],
     [[], { ACCESS_TOKENS_FILE: 'latin1' }, '', /^ACCESS_TOKENS_FILE cannot be read: [^\n]+ utf-8$/],
     [[], { OIDC_ISSUER: 'https://a:secret@b' }, '', /^OIDC_ISSUER must be [^\n]+ without a query$/],
     [[], { DATABASE_URL: 'file://a:secret@b/c' }, '', /^DATABASE_URL does not name a file: write [^\n]+$/],

@@ -68,11 +68,7 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
   const slow = await open(t, service, bytes)
   await once(slow, 'readable')
   await stop(t, service, 'SIGTERM')
-  await t.rejects(
-    slow.resume().toArray(),
-    { code: 'ECONNRESET' },
-    'the client detects that the list is partial',
-  )
+  await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' }, 'the client detects the partial list')
   t.equal(service.output().stderr.match(/"status":499/g)?.length, 2, 'a line for each that was cut')
 })
 

@@ -30,11 +30,7 @@ export function assertProblem(t: Test, answer: AnyAnswer, status: number): Probl
   const name = /\/problems\/([a-z-]+)$/.exec(problem.type)?.[1] as ProblemTypeName | undefined
   if (name === undefined) t.equal(problem.type, 'about:blank')
   else t.match(problemTypes[name], { status, title: problem.title })
-  t.equal(
-    name !== undefined,
-    typedStatuses.has(status),
-    'a problem has a type if its status has several meanings',
-  )
+  t.equal(name !== undefined, typedStatuses.has(status), 'a type tells the meanings of a status apart')
   t.equal(status === 400, problem.errors !== undefined, 'a 400 names its faults, and nothing else does')
   for (const { pointer, parameter } of problem.errors ?? [])
     t.ok((pointer === undefined) !== (parameter === undefined), 'a fault has either a pointer or a parameter')
