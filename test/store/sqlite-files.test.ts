@@ -194,7 +194,7 @@ test(
   },
 )
 
-test('is not made anew beside the -wal of a file that was moved away', async (t) => {
+test('is not made anew beside the -wal or the -shm of a file that was moved away', async (t) => {
   const { path } = await openPlanted(t)
   const orphan = join(createDirectory(t), 'plants.db')
   copyFileSync(`${path}-wal`, `${orphan}-wal`)
@@ -205,6 +205,12 @@ test('is not made anew beside the -wal of a file that was moved away', async (t)
     })
     t.ok(readFileSync(`${orphan}-wal`).equals(readFileSync(`${path}-wal`)))
   }
+  if (process.platform !== 'linux') return
+  for (const ending of ['', '-wal']) renameSync(path + ending, `${path}.moved${ending}`)
+  await t.rejects(openFile(t, path), {
+    message: /plants\.db-shm belongs to a missing database .* still using/,
+  })
+  t.notOk(existsSync(path))
 })
 
 test('is not opened by a link while a log with plants is next to the link', async (t) => {

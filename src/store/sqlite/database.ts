@@ -8,7 +8,7 @@ import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { untilFree } from './locks.ts'
+import { isLocked, untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
@@ -31,12 +31,18 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
   const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
-    // Looked at first, because another process may be making both files.
+    // Looked at first, because another process may be making the files.
     const logBytes = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })?.size
+    const index = statSync(`${resolveLinks(path)}-shm`, { throwIfNoEntry: false })
+    const isUsed = index && isLocked(index)
     const before = statSync(path, { throwIfNoEntry: false })
     // SQLite would remove the log.
     if (logBytes && !before?.size)
       throw new StoreRefused(`${path}-wal belongs to a missing database: put it back, or move the log away`)
+    if (isUsed && !before?.size)
+      throw new StoreRefused(
+        `${path}-shm belongs to a missing database that a process is still using: stop it, or put the database back`,
+      )
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()

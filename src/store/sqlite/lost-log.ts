@@ -1,10 +1,11 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
 // apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
-// somebody else may be using either file.
-import { fchmodSync, fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
+// another process may be using either file, or a copy of the database may need it.
+import { fchmodSync, fstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
+import { isLocked } from './locks.ts'
 
 const find = (name: string) => attempt(() => statSync(name))
 
@@ -44,10 +45,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   /** True if somebody has a database open with another `-shm` than ours, and so with other locks. */
   function hasOtherLocks(base: string): boolean {
     const index = find(`${base}-shm`)
-    if (index === undefined || isSameFile(index, ids[2])) return false
-    // Each connection locks the `-shm`, as long as it is open.
-    const locks = attempt(() => readFileSync('/proc/locks', 'utf8'))
-    return locks === undefined || locks.includes(`:${index.ino} `)
+    return index !== undefined && !isSameFile(index, ids[2]) && isLocked(index) !== false
   }
 
   return {
