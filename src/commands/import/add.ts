@@ -55,7 +55,9 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
     if (!(error instanceof StoreUnavailable)) throw error
     const now = (await store.notes(note.key).catch(() => undefined))?.get(note.key) ?? note.before
     if (error.outcome === 'nothing-added' && now !== note.before)
-      throw new InputError('another import of this input is running: wait until it ends')
+      throw new InputError(
+        'another import of this input, or of one with the same first record, is running: wait until it ends',
+      )
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)
   }
 }
