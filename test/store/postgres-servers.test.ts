@@ -1,5 +1,6 @@
 // Which server a process trusts. Whatever the servers of a cluster do, reads show one history of the log, and a name
 // (position and mark) never identifies two lists. These servers write to stable storage.
+import { createServer } from 'node:net'
 import tap from 'tap'
 import type { PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
@@ -212,6 +213,7 @@ tap.test('leaves a deposed primary for one that is far away', { timeout }, async
   const store = await open(t, url)
   await add(store, 'a')
   await cluster.caughtUp()
+  const old = cluster.primary
   await cluster.failOver()
   const find = () => cluster.primary.query("SELECT FROM plants WHERE item LIKE '%more%'")
   await add(await open(t, url), 'more')
@@ -220,6 +222,15 @@ tap.test('leaves a deposed primary for one that is far away', { timeout }, async
     await eventually(() => add(store, 'more'))
     return (await find()).length > 1
   })
+  old.kill()
+  const hanging = createServer((socket) => socket.write('R\0\0\0\x08\0\0\0\0')).listen(old.port, '127.0.0.1')
+  t.teardown(() => hanging.close())
+  void relay.breakAt('COMMIT\0', 'before')
+  t.strictSame(
+    await add(store, 'last'),
+    ['added'],
+    'another server that hangs in a handshake does not matter',
+  )
 })
 
 tap.test('creates a store only if no server can have one', { timeout }, async (t) => {

@@ -32,6 +32,18 @@ tap.test('a replica that only reads does not trust a deposed primary', { timeout
   t.strictSame({ ...row }, { standby: false, plants: 'plants' }, 'the old primary is still running')
 })
 
+tap.test('a command reads from only one of two standbys', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 2, synchronous: true })
+  await add(await open(t, cluster.url()), 'a')
+  await cluster.caughtUp()
+  await cluster.primary.stop()
+  for (let n = 0; n < 4; n++) {
+    const reader = await open(t, cluster.url(), { mode: 'read' })
+    const lists = await Promise.all([1, 2, 3].map(() => listNames(reader)))
+    t.strictSame(lists, [['a'], ['a'], ['a']])
+  }
+})
+
 tap.test('refuses lists while no synchronous standby streams', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const { logger, find } = collectLines()

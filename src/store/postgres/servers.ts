@@ -136,10 +136,15 @@ export class Servers {
       try {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
-        // A server that has begun to answer may be far away; others may be down.
-        if (all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
-        // For reading a standby is good enough once no primary was found: a URL may name only a standby.
-        if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
+        if (!this.follows(session)) {
+          // A server that has begun to answer may be far away; others may be down.
+          if (all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
+          // Another standby may lack what was read before.
+          if (this.isReading && this.#followed)
+            throw new Error('it is not the server that this command was reading from')
+          // For reading a standby is good enough once no primary was found: a URL may name only a standby.
+          if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
+        }
         this.#refuseDeposed(session, all)
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
@@ -191,9 +196,6 @@ export class Servers {
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed)
       throw new Error(`switched from ${server} to another server in the meantime`)
-    // A standby may lack what was read so far.
-    if (this.#followed && this.isReading)
-      throw new StoreRefused(`${server} is not the server that this command was reading from`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = session
   }
