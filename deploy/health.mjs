@@ -1,4 +1,4 @@
-// The health check of the image: asks the admin server whether the service is ready.
+// The health check of the image: requests /readyz of the admin server.
 import { Agent, get } from 'node:http'
 import { text } from 'node:stream/consumers'
 
