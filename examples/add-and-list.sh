@@ -7,8 +7,8 @@ headers=$(mktemp)
 answer=$(mktemp)
 trap 'rm -f "$headers" "$answer"' EXIT
 
-# Requests without an answer, or with a temporary error such as 503, are retried. This is safe for additions because
-# each has its own id.
+# Sends a request, and retries it after a network error or a temporary error such as 503. This is safe for additions,
+# because each has an id.
 ask() {
   status=$(curl --silent --show-error --max-time 10 --retry 5 --retry-all-errors --retry-max-time 60 \
     --write-out '%{http_code}' --output "$answer" --dump-header "$headers" -H "Authorization: Bearer $TOKEN" "$@")
@@ -18,7 +18,7 @@ ask() {
   esac
 }
 
-# 48 random bits. Keep the id with the plant to be able to try again later.
+# Generates 48 random bits. Keep the id with the plant to be able to retry later.
 random_id() {
   od -An -N6 -tu8 /dev/urandom | tr -d ' '
 }
@@ -34,7 +34,7 @@ add 'Grey alder' 'Alnus incana'
 page="/plants?limit=100"
 while [ -n "$page" ]; do
   ask "$BASE_URL$page"
-  # The link to the next page begins with the base path, which BASE_URL ends with: only the query is of interest.
+  # The link to the next page starts with the base path, which BASE_URL already contains: use only its query.
   query=$(sed -n 's/^[Ll]ink: <[^?]*\(?[^>]*\)>; rel="next".*/\1/p' "$headers")
   page=${query:+/plants$query}
 done

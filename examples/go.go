@@ -31,14 +31,14 @@ var (
 	}
 )
 
-// Plant is the body of an addition; the id is never returned.
+// Plant is the body of an addition. The id is never returned.
 type Plant struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
 	ID   uint64 `json:"id,omitempty"`
 }
 
-// ask sends a request and retries it: only for requests that are safe to repeat.
+// ask sends a request, and retries it if it fails. The request must be safe to retry.
 func ask(method, address string, body []byte, into any) (http.Header, error) {
 	for attempt := 1; ; attempt++ {
 		response, answer, err := send(method, address, body)
@@ -56,13 +56,13 @@ func ask(method, address string, body []byte, into any) (http.Header, error) {
 		if attempt == maxAttempts || !passes {
 			return nil, err
 		}
-		// A random time that grows, so that clients do not all retry at once.
+		// A random pause that grows with each attempt, so that clients do not all retry at once.
 		random := time.Duration(randomID() % uint64(100*time.Millisecond<<attempt))
 		time.Sleep(time.Duration(wait)*time.Second + random)
 	}
 }
 
-// send makes one attempt. It reads the whole body, because the connection may break in the middle of it.
+// send makes one attempt. It reads the whole body, because the connection may fail in the middle of it.
 func send(method, address string, body []byte) (*http.Response, []byte, error) {
 	request, err := http.NewRequest(method, address, bytes.NewReader(body))
 	if err != nil {
@@ -79,7 +79,7 @@ func send(method, address string, body []byte) (*http.Response, []byte, error) {
 	return response, answer, err
 }
 
-// randomID makes it safe to send a plant again: the service adds it once.
+// randomID returns an id that makes additions safe to retry: the service adds the plant once.
 func randomID() uint64 {
 	var bits [8]byte
 	if _, err := rand.Read(bits[:]); err != nil {
@@ -97,7 +97,7 @@ func add(plant Plant) (added Plant, err error) {
 	return added, err
 }
 
-// each calls take with every plant of the list, page by page.
+// each calls take for every plant of the list, page by page.
 func each(pageSize int, take func(Plant)) error {
 	address := fmt.Sprintf("%s/plants?limit=%d", baseURL, pageSize)
 	for address != "" {

@@ -3,7 +3,7 @@
 const { BASE_URL, TOKEN } = process.env
 const maxAttempts = 5
 
-/** Sends a request, again if need be: only for requests that are safe to repeat. */
+/** Sends a request, and retries it if it fails. The request must be safe to retry. */
 async function ask(url, init = {}) {
   const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
   for (let attempt = 1; ; attempt++) {
@@ -12,7 +12,7 @@ async function ask(url, init = {}) {
       // A redirected POST would become a GET, whose answer would look like a successful addition.
       const signal = AbortSignal.timeout(10_000)
       const response = await fetch(url, { ...init, headers, redirect: 'error', signal })
-      // An attempt includes reading the body: the connection may break in the middle of it.
+      // An attempt includes reading the body: the connection may fail in the middle of it.
       const body = await response.json()
       if (response.ok) return { body, link: response.headers.get('link') }
       if (isLast || ![429, 500, 502, 503, 504].includes(response.status)) throw new Refused(body)
@@ -24,7 +24,7 @@ async function ask(url, init = {}) {
   }
 }
 
-/** A problem (RFC 9457) that no repetition mends. */
+/** A problem (RFC 9457) that a retry does not solve. */
 class Refused extends Error {
   constructor(problem) {
     const faults = (problem.errors ?? []).map(
@@ -35,13 +35,13 @@ class Refused extends Error {
   }
 }
 
-/** Waits as long as the service asks, and a random time that grows, so that clients do not all retry at once. */
+/** Waits for Retry-After plus a random time that grows with each attempt, so that clients do not all retry at once. */
 function pause(attempt, seconds = 0) {
   const ms = seconds * 1000 + Math.random() * 100 * 2 ** attempt
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** The id makes it safe to send the plant again: the service adds it once. */
+/** The id makes additions safe to retry: the service adds the plant once. */
 function randomId() {
   const [high, low] = crypto.getRandomValues(new Uint32Array(2))
   return (high >>> 11) * 2 ** 32 + low

@@ -20,7 +20,7 @@ MAX_ATTEMPTS = 5
 
 
 class Refused(Exception):
-    """A problem (RFC 9457) that no repetition mends."""
+    """A problem (RFC 9457) that a retry does not solve."""
 
     def __init__(self, problem):
         faults = [f"{f.get('pointer', f.get('parameter'))}: {f['detail']}" for f in problem.get("errors", [])]
@@ -39,7 +39,7 @@ opener = urllib.request.build_opener(NoRedirects)
 
 
 def ask(url, body=None):
-    """Sends a request, again if need be: only for requests that are safe to repeat."""
+    """Sends a request, and retries it if it fails. The request must be safe to retry."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -55,12 +55,12 @@ def ask(url, body=None):
         except (OSError, http.client.HTTPException):
             if attempt == MAX_ATTEMPTS:
                 raise
-        # A random time that grows, so that clients do not all retry at once.
+        # A random pause that grows with each attempt, so that clients do not all retry at once.
         time.sleep(seconds + random.random() * 0.1 * 2**attempt)
 
 
 def read_problem(error):
-    """The problem, or what is known of an answer that is not from the service."""
+    """Reads a problem, or describes a response that is not from the service."""
     try:
         return json.load(error)
     except ValueError:
@@ -69,13 +69,13 @@ def read_problem(error):
 
 
 def read_seconds(error):
-    """How long to wait at least. A proxy may send a date, which is not worth the effort here."""
+    """Reads Retry-After in seconds. Ignores a date, which only a proxy may send."""
     text = error.headers.get("Retry-After", "")
     return int(text) if text.isdigit() else 0
 
 
 def add(plant):
-    """The id makes it safe to send the plant again: the service adds it once."""
+    """Adds a plant. The id makes additions safe to retry: the service adds the plant once."""
     added, _ = ask(f"{BASE_URL}/plants", {"id": secrets.randbits(53), **plant})
     return added
 

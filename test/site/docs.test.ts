@@ -54,7 +54,7 @@ test('a token is kept only in its tab until Logout, and without one the page say
   const { page } = await openDocs(t, browser, `${url}/docs`)
   t.equal((await execute(page, 'createPlant'))[0], '401')
   const explanation = await operation(page, 'createPlant').locator('.explanation').textContent()
-  t.match(explanation, /press Authorize.*npx plant-store token create --name laptop/)
+  t.match(explanation, /select Authorize.*npx plant-store token create --name laptop/)
   await authorize(page, token)
   t.same(await page.evaluate('Object.values(sessionStorage)'), [token])
   t.equal(await page.evaluate('localStorage.length + document.cookie.length'), 0)

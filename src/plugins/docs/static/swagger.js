@@ -85,7 +85,7 @@ function explain(h, response) {
   const text = (...parts) => h('p', { className: 'explanation', role: 'status' }, ...parts)
   const command = h('code', null, '{{command}} token create --name laptop')
   if (response?.get('status') === 401)
-    return text('A token is required: press Authorize. To create one on the server: ', command)
+    return text('A valid token is required: select Authorize. To create one on the server: ', command)
   const isProblem = `${response?.getIn(['headers', 'content-type'])}`.startsWith('application/problem+json')
   const { type = 'about:blank', title, detail } = isProblem ? JSON.parse(response.get('text') || '{}') : {}
   if (type === 'about:blank') return null
