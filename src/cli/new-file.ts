@@ -57,7 +57,7 @@ export function checkTarget(path: string, { replace, source }: Partial<FileOptio
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
   const isFound = (name: string) => isSameFile(statSync(name, { throwIfNoEntry: false }), found)
   if (source !== undefined && ['', '-wal', '-shm'].some((ending) => isFound(resolveLinks(source) + ending)))
-    throw new CommandError(`${path} is the database itself, or a part of it`)
+    throw new CommandError(`${path} is a file of the database itself`)
   // SQLite would replay them into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)
   if (log !== undefined) throw new CommandError(`${log} exists: ${path} is a database in use`)

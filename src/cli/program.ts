@@ -9,7 +9,7 @@ const help = `
 DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${command} serve --help
 lists the other settings, and ${command} config shows the effective values.
 
-Exit codes: 0 done, 1 failed (or some records rejected), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
+Exit codes: 0 success, 1 failure (or invalid records), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`
 
 /** The description of each command, also shown in its own help, and its module. */
@@ -19,11 +19,14 @@ const commands: Record<string, [string, () => Promise<{ define(command: Command)
   token: ['Create, list, rotate and revoke tokens.', () => import('../commands/token.ts')],
   import: ['Add the plants of an NDJSON, JSON or CSV file.', () => import('../commands/import/import.ts')],
   export: ['Write all plants to a file or to stdout.', () => import('../commands/export.ts')],
-  backup: ['Copy a SQLite database to a file.', () => import('../commands/backup.ts')],
+  backup: ['Back up a SQLite database to a file.', () => import('../commands/backup.ts')],
   restore: ['Restore a backup of a SQLite database.', () => import('../commands/restore.ts')],
-  verify: ['Check a whole database, and change nothing.', () => import('../commands/verify.ts')],
-  copy: ['Copy all plants and tokens to another database, and compare.', () => import('../commands/copy.ts')],
-  status: ['Show the contents of a store, and its servers.', () => import('../commands/status.ts')],
+  verify: ['Check a whole database without changing it.', () => import('../commands/verify.ts')],
+  copy: [
+    'Copy all plants and tokens to another database, and compare them.',
+    () => import('../commands/copy.ts'),
+  ],
+  status: ['Show the number of plants and tokens, and the servers.', () => import('../commands/status.ts')],
   openapi: ['Print the OpenAPI document.', () => import('../commands/openapi.ts')],
 }
 

@@ -17,10 +17,10 @@ import { engineOf } from '../store/engines.ts'
 import { openReadOnly } from '../store/sqlite/read-only.ts'
 
 const help = `
-The service may run meanwhile. FILE appears once the copy is complete, verified, and on stable storage; a killed backup may
+The service may be running. FILE appears once the backup is complete, verified, and on stable storage; a killed backup may
 leave a file that ends in .partial: delete it. FILE contains the hashes of tokens, so only you can read it. With - the backup
-goes to stdout; until it is verified, it is in a file beside the database, or in TMPDIR. For PostgreSQL use its own tools,
-such as pg_dump.`
+goes to stdout, after it is verified in a temporary file in TMPDIR or beside the database. For PostgreSQL, use its own
+tools, such as pg_dump.`
 
 /** Only its owner may read a copy, as it holds the hashes of tokens. */
 const ownMode = 0o600
@@ -44,7 +44,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
   await reportFile(file, { file, ...report }, text, options)
 }
 
-export const advice = 'interrupted: the copy is incomplete. Run it again'
+export const advice = 'interrupted: the copy is incomplete. Run the command again'
 
 /** Finds the path of the database file. Throws CommandError if there is none; `instead` names the alternative. */
 export function findFile(options: WorkOptions, instead: string): string {
@@ -95,10 +95,10 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   const args = [...process.execArgv, cli, 'verify', ...database, '--json', '--quiet']
   const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
-  if (output === '') throw new CommandError('the copy could not be verified, and was not kept')
+  if (output === '') throw new CommandError('the copy could not be verified, and was deleted')
   const { plants, checksum, faults } = JSON.parse(output)
   if (faults.length === 0) return { plants: Number(plants), checksum: String(checksum) }
-  throw new CommandError(`the copy was not kept, because the source is damaged: ${faults[0]}`)
+  throw new CommandError(`the copy was deleted, because the source is damaged: ${faults[0]}`)
 }
 
 /** Reads within a transaction: otherwise each write would restart the backup (sqlite.org/c3ref/backup_finish.html). */

@@ -5,8 +5,8 @@ import { addSettingOptions } from '../cli/options.ts'
 import { type Flags, loadSettings, settingRows } from '../settings.ts'
 
 const help = `
-A flag overrides the environment, and the environment overrides .env in the working directory. The flags of serve are
-allowed here as well, to show their effect. Passwords and tokens are masked.`
+A flag overrides the environment, and the environment overrides .env in the working directory. To show the
+effect of flags of serve, pass them to config. Passwords and tokens are masked.`
 
 export function define(command: Command): void {
   command.option('--json', 'print the settings as JSON').addHelpText('after', help)

@@ -19,11 +19,12 @@ const help = `
 URLs are as in DATABASE_URL. Every user of the machine can see the arguments of a command: put a URL with a password into an
 environment variable, and write env:NAME.
 
---to must be empty, or an earlier copy of --from, which is then continued. Every plant is read back and compared. The last
-line has the SHA-256 of the log: a line per plant with its position, id, mark and item, separated by tabs.
+--to must be empty, or an earlier copy of --from, which is then resumed. Every plant is read back and compared. The last line
+of the output has the SHA-256 of the log. It is computed over one line per plant: position, id, mark and item, separated by
+tabs.
 
-A service may run on --from, and the plants that it adds are copied as well. To move for good: copy, stop the service, copy
-again, and start the service on --to; no service may run on --to before that. Over a slow network use a smaller --batch.`
+A service may be running on --from; the plants that it adds are copied, too. To move to --to: copy, stop the service, copy
+again, and start the service on --to. No service may run on --to before that. Over a slow network, use a smaller --batch.`
 
 export function define(command: Command): void {
   command
@@ -39,18 +40,18 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  const advice = 'the copy was interrupted. Run it again to resume.'
+  const advice = 'the copy was interrupted. Run the command again to resume.'
   const work = doLongWork({ quiet, advice }, ({ show }) =>
     withStore(urls.from, { mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
-      if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
+      if (cluster?.role === 'standby') throw new CommandError('--from is a standby: use its primary')
       const copy = (target: Store) => copyStore(source, target, { batch, onProgress: show })
       return withStore(urls.to, { mode: 'write', create: true }, copy)
     }),
   )
   const { plants, added, checksum, tokens } = await work.catch((cause) => {
     if (!(cause instanceof StoreUnavailable)) throw cause
-    throw new CommandError(`the copy failed: ${cause.message}. Run it again to resume.`, { cause })
+    throw new CommandError(`the copy failed: ${cause.message}. Run the command again to resume.`, { cause })
   })
   const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
   const both = `both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
@@ -129,7 +130,7 @@ const end = Number.MAX_SAFE_INTEGER
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
   const lines = plants.map(lineOf).join('')
   if (copied.map(lineOf).join('') === lines) return lines
-  throw new CommandError(`from plant ${after + 1} on, --to is no copy of --from, or something writes to it`)
+  throw new CommandError(`--to differs from --from after plant ${after}, or another program writes to it`)
 }
 
 /** The line of a plant in the SHA-256 of a log. */

@@ -20,10 +20,10 @@ type Content = Options & { format: Format; head: number }
 
 const help = `
 The ending of FILE selects the format: .ndjson or .jsonl, .json or .csv, followed by .gz or .zst for compression. Without
-FILE, or with -, NDJSON goes to stdout, and the summary to stderr. Spreadsheets need --bom to read CSV as UTF-8.
+FILE, or with -, NDJSON goes to stdout, and the summary to stderr. Excel needs --bom to read CSV as UTF-8.
 
-An export contains the log as it was at the start; a service may run meanwhile. FILE appears once it is complete; a killed
-export may leave a file that ends in .partial: delete it. The summary has the last position of the log, for the next --after.`
+An export is a snapshot of the log at its start; a service may be running. FILE appears once it is complete; a killed export
+may leave a file that ends in .partial: delete it. The summary has the last position of the log, for the next --after.`
 
 const compressors = {
   '.gz': () => [createGzip()],
@@ -32,16 +32,16 @@ const compressors = {
   '': () => [],
 }
 const pagePlants = 1000
-const advice = 'interrupted: the export is incomplete. Run it again'
+const advice = 'interrupted: the export is incomplete. Run the command again'
 
 export function define(command: Command): void {
   const choices = [...new Set(Object.values(formats))]
   command
-    .argument('[file]', 'the file; - is stdout', '-')
-    .addOption(new Option('--format <format>', 'format, overriding the ending of FILE').choices(choices))
-    .option('--after <position>', 'only the plants after this position', wholeNumber(0), 0)
-    .option('--no-id', 'without the ids')
-    .option('--bom', 'begin CSV with a byte order mark')
+    .argument('[file]', 'the file to create; - is stdout', '-')
+    .addOption(new Option('--format <format>', 'format; overrides the ending of FILE').choices(choices))
+    .option('--after <position>', 'export only the plants after this position', wholeNumber(0), 0)
+    .option('--no-id', 'omit the ids')
+    .option('--bom', 'start CSV with a byte order mark')
     .option('--force', 'replace FILE if it exists')
   addWorkOptions(command).addHelpText('after', help).action(runExport)
 }
@@ -54,7 +54,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const head = await doLongWork({ quiet: options.quiet || isStdout, advice }, (progress, signal) =>
     withStore(url, { mode: 'read' }, async (store) => {
       const { position: head } = await store.log.head()
-      if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
+      if (after > head) throw new CommandError(`the log ends at plant ${head}, before plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)
       const pages = writePages(store, { ...options, format, head }, show)
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }

@@ -7,7 +7,7 @@ import type { PlantLog } from '../store/engine.ts'
 import { silent } from '../store/engines.ts'
 
 export function define(command: Command): void {
-  command.option('--json', 'as JSON instead of YAML').action(printContract)
+  command.option('--json', 'print JSON instead of YAML').action(printContract)
 }
 
 /** Prints the contract of an app without a store: the app serves no requests. */

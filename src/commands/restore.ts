@@ -8,9 +8,9 @@ import { makeDirectory } from '../file-system.ts'
 import { advice, copyVerified, findFile } from './backup.ts'
 
 const help = `
-The backup is restored to the path of DATABASE_URL, where no database may exist, nor its -wal or -shm. It appears there once
-it is complete, verified, and on stable storage. Run this as the user of the service; as root it gives the database to the
-owner of the directory. Then revoke again the tokens that were revoked since the backup.`
+The backup is restored to the path of DATABASE_URL. No database, -wal or -shm may exist there. The database appears once it is
+complete, verified, and on stable storage. Run restore as the user of the service; if root runs it, the database belongs to
+the owner of the directory. Afterwards, revoke again any tokens that were revoked after the backup.`
 
 export function define(command: Command): void {
   command.argument('<file>', 'a backup; - is stdin')

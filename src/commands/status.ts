@@ -9,7 +9,7 @@ import { isValidAt } from '../tokens/tokens.ts'
 import { build } from '../version.ts'
 
 const help = `
-It only reads, and may be used beside a running service. The lag of standbys is visible to the role pg_monitor.`
+It changes nothing; a service may be running. Only the role pg_monitor can see the lag of standbys.`
 
 export function define(command: Command): void {
   addDatabaseOptions(command).addHelpText('after', help).action(runStatus)
@@ -47,7 +47,7 @@ function formatStatus({ cluster, tokens, ...status }: Awaited<ReturnType<typeof 
 }
 
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {
-  if (state === null) return `${name}: more is visible only to the role pg_monitor`
+  if (state === null) return `${name}: details require the role pg_monitor`
   const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
   const lag = lagBytes === null ? '' : `, ${count(lagBytes, 'byte')} behind${seconds}`
   return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}${lag}`

@@ -32,14 +32,20 @@ function defineCreate(command: Command): void {
     .description('Create a token and print it. It cannot be shown again.')
     .requiredOption('--name <name>', 'its purpose or owner, unique among valid tokens', parseName)
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
-    .option('--expires <time>', 'a duration such as 90d, or a date (through that day, UTC)', parseExpiry)
+    .option(
+      '--expires <time>',
+      'a duration such as 90d, or the last valid day (UTC), such as 2030-01-31',
+      parseExpiry,
+    )
     .action((options: DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }) =>
       withTokens(options, async (table) => {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await createToken(table, { name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
-          throw new CommandError(`a valid token has the name "${name}": choose another, or revoke that token`)
+          throw new CommandError(
+            `a valid token is already named "${name}": choose another name, or revoke that token`,
+          )
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
         await printToken(table, { id, name, scopes: allowed, expires: ends, token }, json)
@@ -75,7 +81,7 @@ function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedA
 
 function defineRotate(command: Command): void {
   command
-    .description('Replace a token by a new one; both are valid for a while.')
+    .description('Replace a token with a new one; the old one stays valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
     .option('--overlap <duration>', 'how long the old token stays valid (default: 24h)', parseDuration)
     .addHelpText('after', rotateHelp)
@@ -111,7 +117,7 @@ async function printToken(table: TokenTable, made: NewToken, json: true | undefi
 
 function defineRevoke(command: Command): void {
   command
-    .description('Revoke a token, within 5 seconds on every replica.')
+    .description('Revoke a token. This takes effect within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
     .action((text: string, options: DatabaseOptions) =>
       withTokens(options, async (table) => {

@@ -15,9 +15,9 @@ import { scopes } from '../tokens/tokens.ts'
 import { lineOf } from './copy.ts'
 
 const help = `
-A service may run meanwhile: the log is checked up to its end at the start. The database's own checks run first, then gaps,
-the checksum and format of each plant, ids and tokens are checked. Unreadable plants are listed. The SHA-256 is the one that
-copy prints. If there are faults, the first ten are shown, and the exit code is 1.`
+A service may be running; verify checks the log up to its end at the start. It runs the database's own checks, then checks
+gaps, the checksum and format of each plant, ids and tokens. It lists unreadable plants and the first ten other faults. If
+there are any, the exit code is 1. The SHA-256 of the log is the one that copy prints.`
 
 const pagePlants = 1000
 const maxShown = 10
@@ -149,7 +149,7 @@ function findRowFault(row: StoredPlant): string | undefined {
 async function findTokenFaults(store: Store): Promise<string[]> {
   const known: readonly string[] = scopes
   return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => [
-    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [`token ${id} has a hash that is no SHA-256`]),
+    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [`token ${id} has a hash that is not a SHA-256`]),
     ...(given.every((scope) => known.includes(scope)) ? [] : [`token ${id} has unknown scopes`]),
   ])
 }

@@ -117,7 +117,7 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   notes.close()
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
   const cases: [url: string, file: string, reason: RegExp][] = [
-    [url, 'c.db', /^plant-store: the copy was not kept, [^\n]+: plant 7 does not match its checksum\n$/],
+    [url, 'c.db', /^plant-store: the copy was deleted, [^\n]+: plant 7 does not match its checksum\n$/],
     [`file:${other}`, 'c.db', /^plant-store: \S+notes\.db is not a plant store\n$/],
     [`file:${directory}/none.db`, 'c.db', /^plant-store: there is no regular file [^\n]+\n$/],
     ['postgres://127.0.0.1:1/none', 'c.db', /^plant-store: [^\n]+pg_dump or pg_basebackup\n$/],
@@ -135,7 +135,7 @@ test('--force replaces neither the database that is read nor one with a log besi
     for (const command of [['backup'], ['export', '--format', 'csv']])
       t.match(await run([...command, file, '--force'], url), {
         code: 1,
-        stderr: /^plant-store: \S+ is the database itself, or a part of it\n$/,
+        stderr: /^plant-store: \S+ is a file of the database itself\n$/,
       })
   const backup = join(createDirectory(t), 'b.db')
   for (const ending of ['-wal', '-journal']) {

@@ -152,7 +152,7 @@ test('exports to stdout or a file, and reports the end of the log', async (t) =>
     stdout: `exported 50 plants from ${database} to ${path}; the log ends at plant 50\n`,
   })
   const bad: [args: string[], code: number, stderr: RegExp][] = [
-    [['--after', '51'], 1, /^plant-store: the log ends at plant 50: there is no plant 51\n$/],
+    [['--after', '51'], 1, /^plant-store: the log ends at plant 50, before plant 51\n$/],
     [['--after', '-1'], 2, /from 0 to/],
     [['--format', 'xml'], 2, /ndjson, json, csv/],
     [['--bom'], 2, /--bom is for CSV/],

@@ -81,7 +81,7 @@ test('recognizes an input whose last record is invalid with other options', asyn
   // The other way round, a plant would be taken for one that was added.
   const other = writeInput(t, line('c', { x: 1 }) + b)
   t.match(await next(other, '--skip-invalid'), { code: 1, counts: { added: 1, rejected: 1 } })
-  const said = [/other options, by which 1 record instead of 2 were valid/]
+  const said = [/other options, with which 1 record instead of 2 were valid/]
   t.match(await next(other, '--ignore-unknown'), { code: 1, plants: [], said })
   t.match(await next(other, '--ignore-unknown', '--again'), { code: 0, counts: { added: 2 } })
   t.strictSame((await next(other, '--ignore-unknown')).said, nothingNew('2 plants'))
@@ -326,7 +326,7 @@ test('adds what was checked, and reports an id that is taken meanwhile', async (
   writeFileSync(path, a)
   writeFileSync(GO, '')
   const stdout = `${separate(names.length)} added, 0 replayed, 2 conflicting`
-  t.match(await ended, { code: 1, stdout, stderr: /other clients added some of the ids/ })
+  t.match(await ended, { code: 1, stdout, stderr: /other clients have added some of the ids/ })
   t.equal((await store.log.head()).position, names.length + 2)
 })
 
@@ -371,7 +371,7 @@ test('stops with one line on a full disk, and continues when there is room', asy
     .ended
   t.equal(code, 1)
   t.ok((await readPlants(DATABASE_URL)).length > 0)
-  t.match(stderr, /^plant-store: the import was cut short: [^\n]+; run the same command to continue\n$/)
+  t.match(stderr, /^plant-store: the import was interrupted: .+; run the same command again to continue\n$/)
   t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 0 })
   t.strictSame(named(await readPlants(DATABASE_URL)), names)
 })

@@ -83,14 +83,14 @@ const not1252 = /^input: line 2: is not UTF-8; .* iconv -f windows-1252 -t utf-8
 
 /** Inputs that are refused as a whole, and the reason. */
 const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] = [
-  ['', /^input: is empty, or begins with 128 KiB of white space$/],
-  ['\n'.repeat(2 ** 18) + good, /^input: is empty, or begins with 128 KiB of white space$/],
+  ['', /^input: is empty, or starts with 128 KiB of white space$/],
+  ['\n'.repeat(2 ** 18) + good, /^input: is empty, or starts with 128 KiB of white space$/],
   [
     '{"a": [{"name":"a"}]}\n',
-    /holds the array "a"; this converts it: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
+    /contains the array "a"; this converts it: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
   ],
-  ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /holds the array "a"; this converts it: jq /],
-  ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /holds the array "plants"; this converts it: jq /],
+  ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /contains the array "a"; this converts it: jq /],
+  ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /contains the array "plants"; this converts/],
   [`${good.trim()},\n${good}`, /end in a comma; this converts it: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
   ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; this converts it: jq -c \. FILE$/],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],
@@ -106,17 +106,17 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['name,tag,x\ra,b,\rc,d,"\n"\re,f,\r', /^input: has lines that end in CR/, '--ignore-unknown'],
   ['name,tag,x\ra,b,\rc,d,\ne,f,\n', /^input: has lines that end in CR/, '--ignore-unknown'],
   [bytes('PK\x03\x04', [20, 0, 6, 0], '[Content_Types].xml'), /^input: is a ZIP archive \(XLSX, ODS\): /],
-  [gzipped.subarray(0, -4), /^input: the gzip data is cut short$/],
+  [gzipped.subarray(0, -4), /^input: the gzip data is truncated$/],
   [flip(gzipped, gzipped.length - 6), /the gzip data is damaged: incorrect data check/],
   [bytes(gzipped, 'junk'), /the gzip data is damaged/],
   [bytes(gzipped, [0], gzipped), /the gzip data is damaged/],
-  [zstd.subarray(0, -2), /^input: the zstd data is cut short$/],
+  [zstd.subarray(0, -2), /^input: the zstd data is truncated$/],
   [flip(zstd, zstd.length - 1), /the zstd data is damaged: .*checksum/],
   [bytes(zstd, 'junk'), /the zstd data is damaged/],
-  [Buffer.from('28b52ffd00a8010000', 'hex'), /^input: needs too much memory: zstd -d --long=31 FILE$/],
+  [Buffer.from('28b52ffd00a8010000', 'hex'), /^input: requires too much memory .*: zstd -d --long=31 FILE$/],
   [`[${good},\n{"name":"${long}"}]`, /^input: line 2: is longer than 1024 KiB$/],
   [`name,${long}\n`, /^input: line 1: is longer than 1024 KiB$/],
-  [`[${good},\n{"na`, /^input: line 3: the JSON array does not end: the input is cut short$/],
+  [`[${good},\n{"na`, /^input: line 3: the JSON array does not end: the input is truncated$/],
   [`[${good},{"name":"b,\n"tag":""}]`, /^input: line 2: the JSON array does not end/],
   [`[${good}]\n[]`, /^input: line 3: text follows the JSON array$/],
   [
@@ -148,12 +148,12 @@ test('refuses an unreadable input with one sentence, and creates no database', a
 })
 
 const [open, inside, again, joined] = [
-  /a quoted cell begins here and does not end/,
+  /a quoted cell starts here and does not end/,
   /^a quotation mark is inside a cell/,
-  /is the header row again$/,
-  /begins with a byte/,
+  /repeats the header row$/,
+  /starts with a byte/,
 ]
-const taken = 'id is the id of a plant that already exists with a different name or tag'
+const taken = 'a plant with this id already exists with a different name or tag'
 
 /** Inputs with faults by line, and the file of rejects (undefined: the whole input). */
 const faulty: [
@@ -201,7 +201,7 @@ const faulty: [
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
   [
     'sep=;\nname;tag\na;\nsep=;\nname;tag\nsep=;',
-    { 4: /^names the separator again/, 5: again, 6: /^names the separator again/ },
+    { 4: /^repeats the separator line/, 5: again, 6: /^repeats the separator line/ },
     'sep=;\nname;tag\nsep=;\nname;tag\nsep=;',
   ],
   ['name,tag,,\na,\n"name","tag"\nb,\n', { 3: again }, 'name,tag,,\n"name","tag"\n'],
@@ -298,7 +298,7 @@ test('writes the invalid records of a compressed input to stdout with --rejects 
     added: 1,
     conflicting: 1,
     rejected: 2,
-    reasons: [{ line: 3, reason: /^id is the id of a plant/ }, { line: 6 }, { line: 9 }],
+    reasons: [{ line: 3, reason: /^a plant with this id/ }, { line: 6 }, { line: 9 }],
   })
 })
 

@@ -39,9 +39,9 @@ function start(t: Test, command: string, DATABASE_URL: string, options?: string)
 test('export and backup stop at a signal, and leave no file', async (t) => {
   const url = await large
   for (const [signal, command, message] of [
-    ['SIGINT', 'export --format csv', 'interrupted: the export is incomplete. Run it again'],
-    ['SIGTERM', 'backup', 'interrupted: the copy is incomplete. Run it again'],
-    ['SIGHUP', 'export --format csv', 'interrupted: the export is incomplete. Run it again'],
+    ['SIGINT', 'export --format csv', 'interrupted: the export is incomplete. Run the command again'],
+    ['SIGTERM', 'backup', 'interrupted: the copy is incomplete. Run the command again'],
+    ['SIGHUP', 'export --format csv', 'interrupted: the export is incomplete. Run the command again'],
   ] as const) {
     const directory = createDirectory(t)
     const { child, said } = start(t, `${command} --quiet '${join(directory, 'plants.csv')}'`, url)
@@ -74,7 +74,7 @@ test('verify and backup stop during a long query, and leave no file', async (t) 
     ['verify --quiet', 'asked'],
     [
       `backup --quiet '${join(directory, 'b.db')}'`,
-      'askedplant-store: interrupted: the copy is incomplete. Run it again\n',
+      'askedplant-store: interrupted: the copy is incomplete. Run the command again\n',
     ],
   ] as const
   for (const [command, message] of commands) {

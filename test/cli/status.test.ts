@@ -58,7 +58,7 @@ testPostgres('status shows the standbys of a cluster with their lag, to roles th
   await primary.query('CREATE ROLE visitor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO visitor')
   const url = primary.url().replace('postgres@', 'visitor@')
   t.match((await read(t, url)).cluster.standbys, [{ name: 'walreceiver', state: null, lagBytes: null }])
-  const hidden = /^standby {2}walreceiver: more is visible only to the role pg_monitor$/m
+  const hidden = /^standby {2}walreceiver: details require the role pg_monitor$/m
   t.match((await run(t, url)).stdout, hidden)
 
   await cluster.caughtUp()
@@ -69,5 +69,5 @@ testPostgres('status shows the standbys of a cluster with their lag, to roles th
   })
   const to = await sqlite.createDatabase(t)
   const copied = await runCommand(['copy', '--from', standby.url(), '--to', to])
-  t.match(copied, { code: 1, stderr: 'plant-store: --from is a standby: name its primary\n' })
+  t.match(copied, { code: 1, stderr: 'plant-store: --from is a standby: use its primary\n' })
 })

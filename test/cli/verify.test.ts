@@ -91,7 +91,7 @@ for (const engine of engines) {
     [
       'malformed tokens',
       `UPDATE tokens SET scopes = 'plants:read plants:all', hash = upper(hash)`,
-      [/^token \w{8} has a hash that is no SHA-256$/, /^token \w{8} has unknown scopes$/],
+      [/^token \w{8} has a hash that is not a SHA-256$/, /^token \w{8} has unknown scopes$/],
     ],
     ['a store without its id', `UPDATE meta SET value = 'x' WHERE key = 'store'`, ['the store has no id']],
   ]

@@ -109,7 +109,7 @@ test('import maps, trims and checks added fields, and rejects contain them', asy
   )
   t.match(refused, { code: 1, stdout: /^1 added, 0 replayed, 1 conflicting, 1 rejected/ })
   t.match(refused.stderr, /line 1: note must be a string\n/)
-  t.match(refused.stderr, `line 3: id is the id of a plant that already exists with a different ${or}\n`)
+  t.match(refused.stderr, `line 3: a plant with this id already exists with a different ${or}\n`)
   t.equal(readFileSync(rejects, 'utf8'), lines([...wrong.slice(0, 1), taken]))
 
   const cells = 'name,tag,height,rings,evergreen\ne,,1.50m,1e3,yes\nf,,"1,5",7.5,1\n'

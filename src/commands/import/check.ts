@@ -92,7 +92,7 @@ function nameNote(notes: StoredNote[], firstHash: string): string {
   return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 
-const conflict = `id is the id of a plant that already exists with a different ${listShown('or')}`
+const conflict = `a plant with this id already exists with a different ${listShown('or')}`
 
 /**
  * Keeps records in a temporary database, whose file has no name. Plants are numbered from 1. The cache is larger than the

@@ -25,34 +25,34 @@ const fields = joinWords(fieldNames, 'or')
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
-FILE has one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row, whose cells are separated by
-commas, semicolons, | or tabs (a first line such as sep=; is understood); - is stdin. gzip and zstd are decompressed. The
-members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or
---ignore-unknown is given.
+FILE contains one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row and cells separated by
+commas, semicolons, | or tabs (a first line such as sep=; is supported); - is stdin. gzip and zstd are decompressed. The
+members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless you use --map
+or --ignore-unknown.
 
 The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
 reported with its line, and nothing is added. --skip-invalid adds the other records; --rejects writes the invalid ones to a
-new file in the form of the input: correct them there, and import that file.
+new file in the format of the input: correct and import it.
 
-Plants are added in batches; a service may run meanwhile. After an interruption, run the same command again: it continues. If
-the input starts with what was imported before, only the rest is added. A file that has changed since is refused; --again
-adds all of it regardless.`
+Plants are added in batches; a service may be running. To resume an interrupted import, run the same command again. If the
+input starts with the bytes of an earlier import, only the records after them are added. A file whose imported part has
+changed is refused; --again adds all records regardless.`
 
 export function define(command: Command): void {
   command
     .argument('<file>', 'the input; - is stdin')
     .addOption(
-      new Option('--delimiter <character>', 'separator of the cells of CSV').choices([',', ';', '|', 'tab']),
+      new Option('--delimiter <character>', 'separator of CSV cells').choices([',', ';', '|', 'tab']),
     )
     .addOption(new Option('--quote <kind>', 'none: quotation marks in CSV are text').choices(['none']))
     .option('--map <field=column>', `read ${fields} from this column or member (repeatable)`, parseMap)
-    .option('--ignore-unknown', 'ignore other columns or members')
-    .option('--trim', 'remove blanks around the cells of CSV')
-    .option('--skip-invalid', 'add the valid records although others are invalid')
+    .option('--ignore-unknown', 'ignore unknown columns or members')
+    .option('--trim', 'remove white space around CSV cells')
+    .option('--skip-invalid', 'add the valid records even if others are invalid')
     .option('--rejects <file>', 'write invalid records to this new file; - is stdout')
     .option('--again', 'add all of the input, even if it was imported before')
     .option('--dry-run', 'check the input and add nothing')
-    .option('--create', 'create the tables even in a PostgreSQL database that has others')
+    .option('--create', 'create the tables even if the PostgreSQL database has other tables')
   addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
@@ -103,7 +103,8 @@ async function importInput(job: Job) {
   const { counts, last } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
-  if (conflict > conflicts) progress.say(`${name}: other clients added some of the ids; --dry-run names them`)
+  if (conflict > conflicts)
+    progress.say(`${name}: other clients have added some of the ids; --dry-run lists them`)
   const [valid, database] = [plants - conflicts, nameDatabase(url)]
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
@@ -143,8 +144,8 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   const earlier = findEarlier(checked, path, again)
   if (earlier && earlier.valid < earlier.plants) {
     const numbers = `${count(earlier.valid, 'record')} instead of ${separate(earlier.plants)}`
-    const advice = again ? 'use those' : 'use those, or add all with --again'
-    throw new InputError(`was imported with other options, by which ${numbers} were valid: ${advice}`)
+    const advice = again ? 'use the same options' : 'use the same options, or add all with --again'
+    throw new InputError(`was imported with other options, with which ${numbers} were valid: ${advice}`)
   }
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)

@@ -62,8 +62,11 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is cut short`)
-    if (/TooLarge/.test(`${code}`)) throw new InputError('needs too much memory: zstd -d --long=31 FILE')
+    if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is truncated`)
+    if (/TooLarge/.test(`${code}`))
+      throw new InputError(
+        'requires too much memory to decompress; this decompresses it: zstd -d --long=31 FILE',
+      )
     if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
     throw new InputError(`the ${name} data is damaged: ${message}`)
   }
@@ -104,14 +107,14 @@ const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
 /** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
-  [/^\s*$/, 'is empty, or begins with 128 KiB of white space'],
+  [/^\s*$/, 'is empty, or starts with 128 KiB of white space'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
   [/^(?=[^\n]*\n?$)[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?/, endsInCr],
   [
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"'\\]*)"\s*:\s*\[\s*[{\]]/,
-    `is an object that holds the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
+    `is an object that contains the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
   ],
   [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,[[:space:]]*$//' FILE`],
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],

@@ -30,7 +30,7 @@ export function makePlantReader(form: Form) {
       throw new InputError(
         `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
-    if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
+    if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
     const found = read(record)
     if (typeof found !== 'object') return found
     return findFault(found.value) ?? (found.value as NewPlant)
@@ -66,10 +66,9 @@ function makeRowReader(form: Form) {
       return undefined
     }
     if (fault !== undefined) return fault
-    if (/^sep=.\r?\n?$/i.test(text)) return 'names the separator again: two files were joined'
+    if (/^sep=.\r?\n?$/i.test(text)) return 'repeats the separator line: two files were joined'
     const { columns, width } = header
-    if (columns.every(({ name, column }) => readCell(cells[column]) === name))
-      return 'is the header row again'
+    if (columns.every(({ name, column }) => readCell(cells[column]) === name)) return 'repeats the header row'
     if (cells.slice(width).some((cell) => cell !== ''))
       return `has ${cells.length} cells, but the header row has ${width}`
     const plant: Record<string, unknown> = {}

@@ -74,7 +74,7 @@ const findLine: Find = (text, from, isLast) => {
   return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
 }
 
-const unclosedFault = `a quoted cell begins here and does not end, or is longer than ${maxRecordBytes / 1024} KiB`
+const unclosedFault = `a quoted cell starts here and does not end, or is longer than ${maxRecordBytes / 1024} KiB`
 const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if spaces or tabs precede it, or use --quote none'
 
@@ -137,7 +137,7 @@ function makeElementFinder(): Find {
     const next = before === undefined ? start : findElementEnd(text, start)
     if (next === text.length) {
       const isCut = isLast && before !== ']'
-      return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
+      return isCut ? refuse('the JSON array does not end: the input is truncated') : undefined
     }
     let end = next
     while (end > start && /[ \t\r\n]/.test(text[end - 1] as string)) end--
