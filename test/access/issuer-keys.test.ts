@@ -80,7 +80,7 @@ test('reports a port without a listener in words', async (t) => {
   t.match(lines, [{ reason: /^connect ECONNREFUSED 127\.0\.0\.1:1$/ }])
 })
 
-test('describes a failure in words, whatever value was thrown', async (t) => {
+test('describes a failure, whatever value was thrown', async (t) => {
   const aborted = new DOMException('Request was cancelled.')
   t.type(aborted.code, 'number')
   for (const [error, words] of [

@@ -44,7 +44,7 @@ for (const engine of engines) {
     t.same([all.length, all.filter(isValidAt(clock.ms)).length], [4, 2])
   })
 
-  test(`${engine.name}: of concurrent tokens with the same name, one is created`, async (t) => {
+  test(`${engine.name}: creates one of several concurrent tokens with the same name`, async (t) => {
     const { url, store } = await open(t, engine)
     const other = await openStore(t, url)
     const all = [store, other, store, other]

@@ -97,7 +97,7 @@ for (const engine of engines) {
       t.equal((await list()).length, headers.length)
     })
 
-    t.test('lists pipelined plants as they were sent, in order', async (t) => {
+    t.test('lists pipelined plants in the order in which they were sent', async (t) => {
       const { port, url } = await startApp(t, await engine.createDatabase(t))
       const expected = JSON.stringify(realPlants)
       const sent = realPlants.map((plant, id) => compose({ body: JSON.stringify({ ...plant, id }) }))

@@ -63,7 +63,7 @@ test('waits for clients that were just answered to join the next batch', async (
   t.ok(sizes.length <= 8, `batches of ${sizes}`)
 })
 
-test('does not add plants of clients that have left or are nearly late', async (t) => {
+test('does not add plants of clients that have left or are near their deadline', async (t) => {
   const { batches, append } = makeLog()
   const gone = append(entry('gone'), { ...stays(), isGone: () => true })
   const late = append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
@@ -86,7 +86,7 @@ test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
   t.equal((await Promise.all(all)).length, 4096)
 })
 
-test('answers unknown to a batch with a wrong number of outcomes', async (t) => {
+test('rejects a batch with a wrong number of outcomes as unknown', async (t) => {
   const { batches, append } = makeLog()
   const both = [append(entry('a'), stays()), append(entry('b'), stays())]
   while (batches.length === 0) await turn()

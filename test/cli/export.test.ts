@@ -100,7 +100,7 @@ for (const [title, statement] of Object.entries(damages))
     t.strictSame(readdirSync(dirname(path)), [])
   })
 
-test('does not replace a file that is made meanwhile', async (t) => {
+test('does not replace a file created during the export', async (t) => {
   const path = join(createDirectory(t), 'a')
   const write = async (temporary: string) => [temporary, path].map((one) => writeFileSync(one, one))
   const { signal } = new AbortController()

@@ -312,7 +312,7 @@ for (const place of ['at another path', 'at its path'])
     t.strictSame(named(await readPlants(url)), [...names.slice(0, position), repeated, 'other', ...rest])
   })
 
-test('adds what was checked, and reports an id that is taken meanwhile', async (t) => {
+test('adds the checked plants, and reports an id that was taken meanwhile', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   const known = line('a', { id: 1 }) + line('b', { id: 1 })
@@ -330,7 +330,7 @@ test('adds what was checked, and reports an id that is taken meanwhile', async (
   t.equal((await store.log.head()).position, names.length + 2)
 })
 
-test('refuses to go on after another import of the input has added something', async (t) => {
+test('stops if another import of the same input has added plants', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   const path = writeInput(t, ndjson)

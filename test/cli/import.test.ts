@@ -424,7 +424,7 @@ test('reports a faulty row as a whole, wherever a read ends', async (t) => {
   }
 })
 
-test('keeps characters whole that are split between two reads', async (t) => {
+test('decodes characters that are split between two reads', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const tree = '山🌴'.repeat(40)
   for (const spaces of ['', ' ', '  ', '   ']) {

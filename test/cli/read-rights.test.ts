@@ -41,7 +41,7 @@ testPostgres('token list, verify, export, copy and status need only SELECT', asy
   t.same(await tables(), before)
 })
 
-test('another user may read files of a service, and creates none', { skip: notTwoUsers }, async (t) => {
+test('another user can read the files of a service, and creates none', { skip: notTwoUsers }, async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await openFilled(t, url)
   const directory = dirname(fileURLToPath(url))

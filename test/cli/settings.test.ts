@@ -69,7 +69,7 @@ test('reads values without the white space around them', async (t) => {
     t.strictSame(read(env), { ...defaults, ...settings }, JSON.stringify(env))
 })
 
-test('ignores settings of a part that is off', async (t) => {
+test('ignores settings of a feature that is off', async (t) => {
   const env = {
     ADMIN_HOST: '[::1]',
     OIDC_AUDIENCE: ',',
@@ -166,7 +166,7 @@ async function showConfig(args: string[], env: NodeJS.ProcessEnv, directory: str
   return Object.fromEntries(rows.map(({ name, value, from }) => [name, `${value} (${from})`]))
 }
 
-test('prefers flags to the environment, and that to .env; reads secrets from files, and masks them', async (t) => {
+test('prefers flags to the environment, and the environment to .env; reads secret files; masks secrets', async (t) => {
   const directory = createDirectory(t)
   const write = (name: string, text: string) => {
     writeFileSync(join(directory, name), text)
@@ -283,7 +283,7 @@ test('reports an unavailable address with the settings that name it', async (t) 
   await t.rejects(fail('ENOTFOUND', 1), { message: 'cannot listen on HOST a.test, PORT 1: odd' })
 })
 
-test('localhost is one address, although Fastify would serve others by a server of its own', async (t) => {
+test('listens on one address of localhost, although Fastify would listen on all', async (t) => {
   t.intercept(dns, 'lookup', {
     value: (_host: string, _options: object, done: (error: null, found: object[]) => void) =>
       done(null, [{ address: '127.0.0.1' }, { address: '127.0.0.2' }]),

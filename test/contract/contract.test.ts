@@ -174,7 +174,7 @@ const allExamples = Object.values(makeExamples('/')).flatMap(({ responses }, ind
   ),
 )
 
-test('each answer of the service is the one in the document', async (t) => {
+test('each response of the service matches the document', async (t) => {
   const { store, faults } = await openFailing(t)
   const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '5000/s' } })
   const known: Record<string, string> = {

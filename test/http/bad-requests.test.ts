@@ -220,7 +220,7 @@ test('bytes that are not HTTP get 400, and the connection ends', async (t) => {
   app.server.keepAliveTimeout = keepAliveTimeout
 })
 
-test('any Host is accepted, even an empty one, and HTTP/1.0 needs none', async (t) => {
+test('accepts any Host, even an empty one, and HTTP/1.0 without Host', async (t) => {
   for (const host of ['', '[::1]:3000'])
     t.equal((await send(service.port, compose({ headers: { Host: host } }))).status, 200, host)
   const bytes = `GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`

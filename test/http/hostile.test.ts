@@ -45,7 +45,7 @@ function visit(port: number, bytes: string | Buffer, stay: boolean): Promise<voi
   })
 }
 
-test('survives whatever a client sends, even if it disconnects at once', async (t) => {
+test('survives any bytes from a client, even if it disconnects at once', async (t) => {
   const service = await startService(t, { LOG_LEVEL: 'error' }, createDirectory(t))
   const port = Number(new URL(service.url).port)
   for (const [name, bytes] of Object.entries(shapes)) {
@@ -73,14 +73,14 @@ test('a client that has closed its sending side still gets the whole list', asyn
   t.ok(bytes > length, `${bytes} bytes`)
 })
 
-test('a body that ends too early is refused in these words', async (t) => {
+test('refuses a truncated body with a fixed detail', async (t) => {
   const { port } = await startApp(t)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.end(String(shapes['half a body']))
   t.match(await text(socket), /^HTTP\/1.1 400 .*it ended too early/s)
 })
 
-test('survives more requests for files than it may open files', {
+test('survives more requests for files than its limit of open files', {
   skip: process.platform === 'win32',
 }, async (t) => {
   const env = {

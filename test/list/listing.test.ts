@@ -35,7 +35,7 @@ for (const engine of engines) {
       t.equal(answer.headers.get('cache-control'), 'private, no-cache')
     })
 
-    t.test('a limit cuts the list, and a Link header leads to the rest', async (t) => {
+    t.test('limit shortens the list, and a Link header leads to the rest', async (t) => {
       const limits: [text: string, count: number, more: boolean][] = [
         ['0', 0, false],
         ['1', 1, true],

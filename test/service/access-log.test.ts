@@ -47,7 +47,7 @@ test('each request gets one line, without tokens or values of its query', async 
 
 const noIpv6 = !Object.values(networkInterfaces()).some((own) => own?.some(({ family }) => family === 'IPv6'))
 
-test('with HOST=:: the address of a client with IPv4 is written as such', { skip: noIpv6 }, async (t) => {
+test('with HOST=:: logs the IPv4 address of a client in IPv4 form', { skip: noIpv6 }, async (t) => {
   const service = await startService(t, { HOST: '::', LOG_FORMAT: 'json' }, createDirectory(t))
   await request(`http://127.0.0.1:${new URL(service.url).port}/plants`)
   await service.stop()

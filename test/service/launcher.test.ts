@@ -55,7 +55,7 @@ for (const [title, processes, ...args] of [
     t.notMatch(stderr(), /warning|Debugger/i)
   })
 
-test('a service whose launcher was killed stops as after SIGTERM', async (t) => {
+test('a service whose launcher was killed stops as on SIGTERM', async (t) => {
   const { child, exited, ended, stderr } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   child.kill('SIGKILL')
   t.same(await exited, [null, 'SIGKILL'])

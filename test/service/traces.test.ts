@@ -153,7 +153,7 @@ test('logs an outage of the collector once at its start, with the reason, and on
   t.equal(lost(), 2)
 })
 
-test('reports in words that a collector only speaks gRPC, or is unreachable', async (t) => {
+test('reports a collector that is unreachable or supports only gRPC', async (t) => {
   // A gRPC server first sends an HTTP/2 SETTINGS frame.
   const server = createServer((socket: Socket) => {
     socket.on('error', () => {})

@@ -88,7 +88,7 @@ function isAnswer(block: CodeBlock | undefined, before: CodeBlock): block is Cod
   return block !== undefined && /^```\n```(http|text)\n$/.test(between)
 }
 
-test('each example of the guide gets the answer that the guide shows', { timeout: 120_000 }, async (t) => {
+test('each example of the guide gets the response that the guide shows', { timeout: 120_000 }, async (t) => {
   const setting = await start(t)
   // The time-out of a head is ten seconds.
   setting.app.server.headersTimeout = 500

@@ -96,7 +96,7 @@ tap.test('gives new names to lists of a log that lost plants and grew again', { 
   t.strictSame(sightings.faults, [])
 })
 
-tap.test('follows a cold backup that is restored under two replicas', { timeout }, async (t) => {
+tap.test('follows a cold backup that is restored while two replicas run', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
   const { logger, lines } = collectLines()
   const stores = [await open(t, cluster.url(), { logger }), await open(t, cluster.url())] as const

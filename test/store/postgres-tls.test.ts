@@ -48,7 +48,7 @@ tap.test('accepts the URL of a provider, without output of the driver', { skip }
   t.notMatch(stderr, /is not encrypted/)
 })
 
-tap.test('says what a URL lacks', { skip }, async (t) => {
+tap.test('reports what is missing in a URL', { skip }, async (t) => {
   const url = String(await started)
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
   const unknownAuthority = /not signed by a known authority: add sslrootcert=FILE .*self-signed/

@@ -25,7 +25,7 @@ function becomeUser(t: Test, path: string): void {
   t.teardown(() => process.seteuid?.(0))
 }
 
-test('answers truthfully while the directory becomes inaccessible again and again', { skip }, async (t) => {
+test('returns correct outcomes while the directory is repeatedly inaccessible', { skip }, async (t) => {
   const database = await sqlite.createDatabase(t)
   const path = fileURLToPath(database)
   const { url } = await startApp(t, database)

@@ -54,7 +54,7 @@ const faults: Fault[] = [
     mend: ({ path }) => renameSync(`${path}.away`, path),
   },
   {
-    title: 'that is replaced by that of another store, and put back',
+    title: 'that is replaced by the file of another store, and put back',
     strike: ({ path }) => {
       renameSync(path, `${path}.away`)
       renameSync(`${path}.other`, path)
@@ -86,12 +86,12 @@ const faults: Fault[] = [
     left: 'ab',
   },
   {
-    title: 'that is cut to nothing, while its -wal still holds all of it',
+    title: 'that is truncated to 0 bytes, while its -wal has all plants',
     strike: ({ path }) => truncate(path, 0),
   },
   { title: 'whose -wal is deleted', strike: ({ path }) => remove(`${path}-wal`) },
   {
-    title: 'whose -wal is deleted, and made anew by a reader',
+    title: 'whose -wal is deleted, and created again by a reader',
     strike: ({ path }) => {
       remove(`${path}-wal`)
       writeFileSync(`${path}-wal`, '')
@@ -194,7 +194,7 @@ test(
   },
 )
 
-test('is not made anew beside the -wal or the -shm of a file that was moved away', async (t) => {
+test('is not created beside the -wal or the -shm of a file that was moved away', async (t) => {
   const { path } = await openPlanted(t)
   const orphan = join(createDirectory(t), 'plants.db')
   copyFileSync(`${path}-wal`, `${orphan}-wal`)

@@ -163,7 +163,7 @@ for (const [title, strike] of Object.entries({
     writeFileSync(`${path}-wal`, 'another')
   },
 }))
-  test(`a process writes back the plants that another one added, at its end: ${title}`, async (t) => {
+  test(`a process that ends writes back the plants of another process: ${title}`, async (t) => {
     const path = join(createDirectory(t), 'plants.db')
     const [service, command] = [await startAppender(t, path), await startAppender(t, path)]
     await addMany(service, 20)
