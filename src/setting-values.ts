@@ -12,17 +12,12 @@ export class SettingError extends Error {}
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /**
- * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined for any other form.
- * For a more specific message it throws SettingError with the end of the sentence "NAME …".
+ * Makes the schema of a setting, whose value has the type T. `decode` reads its text. It returns undefined for a text that
+ * does not have the `form`, which ends the sentence "NAME must be …". For a more specific message it throws SettingError
+ * with the end of the sentence "NAME …".
  */
 function decoded<T>(form: string, decode: (given: string) => T | undefined) {
-  return Type.Transform(Type.String())
-    .Decode((given): T => {
-      const value = decode(given)
-      if (value === undefined) throw new SettingError(`must be ${form}`)
-      return value
-    })
-    .Encode(String)
+  return { ...Type.Unsafe<T>({ type: 'string' }), form, decode }
 }
 
 /** Makes the schema of an enumeration of words. */
