@@ -112,21 +112,18 @@ function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   /** The last use that was noted or waits to be noted, by id. */
   const noted = new LRUCache<string, number>({ max: maxVerdicts })
   const waiting = new Map<string, number>()
-  let isNoting = false
-  const noteAll = async () => {
-    isNoting = true
-    for (const [id, usedAt] of waiting) {
-      waiting.delete(id)
-      const reportFailure = (error: Error) => outage.reportFailure(error, { token: id })
-      await table.touch(id, usedAt, usedAt - touchMs).then(outage.reportRecovery, reportFailure)
-    }
-    isNoting = false
+  let noting = Promise.resolve()
+  const note = (id: string) => {
+    const usedAt = Number(waiting.get(id))
+    waiting.delete(id)
+    const reportFailure = (error: Error) => outage.reportFailure(error, { token: id })
+    return table.touch(id, usedAt, usedAt - touchMs).then(outage.reportRecovery, reportFailure)
   }
   return ({ id, lastUsedAt }: Token): void => {
     const nowMs = now()
     if (Math.max(lastUsedAt ?? 0, noted.get(id) ?? 0) + touchMs > nowMs) return
     noted.set(id, nowMs)
+    if (!waiting.has(id)) noting = noting.then(() => note(id))
     waiting.set(id, nowMs)
-    if (!isNoting) void noteAll()
   }
 }
