@@ -37,14 +37,11 @@ export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
+/** Returns the CRC-32 of a text in base62. */
 function checksum(body: string): string {
-  let value = crc32(body)
-  let text = ''
-  for (let i = 0; i < checksumLength; i++) {
-    text = base62[value % 62] + text
-    value = Math.floor(value / 62)
-  }
-  return text
+  const sum = crc32(body)
+  const digits = Array.from({ length: checksumLength }, (_, n) => base62[Math.floor(sum / 62 ** n) % 62])
+  return digits.reverse().join('')
 }
 
 function randomBase62(length: number): string {
