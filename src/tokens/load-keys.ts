@@ -53,16 +53,15 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
     answer.destroy()
     throw new Error(`${url} answered ${answer.statusCode}`)
   }
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of answer) {
-    length += chunk.length
-    if (length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
-    chunks.push(chunk)
+  let text = ''
+  for await (const part of answer.setEncoding('utf8')) {
+    text += part
+    // Each character is at least one byte.
+    if (text.length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
   }
   // An answer without a length may just end when it is aborted.
   signal.throwIfAborted()
-  const value: unknown = attempt(() => JSON.parse(Buffer.concat(chunks).toString()))
+  const value: unknown = attempt(() => JSON.parse(text))
   if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)
   return value as Record<string, unknown>
 }
