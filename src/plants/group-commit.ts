@@ -51,9 +51,7 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
       const waiting = line
       line = []
       const batch = refuseLate(waiting)
-      const startMs = performance.now()
-      if (batch.length > 0) await commit(batch)
-      commitMs = performance.now() - startMs
+      commitMs = batch.length > 0 ? await commit(batch) : 0
       answered = batch.length
     }
     isCommitting = false
@@ -74,7 +72,8 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
     } while (line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
   }
 
-  async function commit(batch: Waiting[]): Promise<void> {
+  /** Commits a batch, and settles its plants. Resolves to the time that it took in milliseconds. */
+  async function commit(batch: Waiting[]): Promise<number> {
     const entries = batch.map(({ entry }) => entry)
     const deadlineMs = Math.min(...batch.map(({ deadlineMs }) => deadlineMs))
     const startMs = performance.now()
@@ -89,9 +88,10 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as Outcome)
     } catch (error) {
       for (const { reject } of batch) reject(error)
-    } finally {
-      countCommit((performance.now() - startMs) / 1000, outcome)
     }
+    const commitMs = performance.now() - startMs
+    countCommit(commitMs / 1000, outcome)
+    return commitMs
   }
 }
 
