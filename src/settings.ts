@@ -83,7 +83,10 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
 })
 type SettingRow = (typeof settingRows)[number]
 
-/** The setting that turns a feature on. While it is off, settings whose names begin with this word are ignored. */
+/**
+ * The setting that turns a feature on, which comes before the others of the feature. While it is off, settings whose names
+ * begin with this word are ignored.
+ */
 const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
 /** Where a text comes from: `from` is the kind of source, `name` its name there. */
@@ -101,7 +104,7 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
   const values: Record<string, unknown> = {}
   for (const row of settingRows) {
     const mainSwitch = switches[row.name.split('_', 1)[0] as string] ?? row.key
-    const isOff = mainSwitch !== row.key && find(rowOf(mainSwitch), sources).text === undefined
+    const isOff = mainSwitch !== row.key && found[mainSwitch].text === undefined
     found[row.key] = isOff ? byDefault(row) : find(row, sources)
     values[row.key] = decode(row.key, found[row.key])
   }
@@ -117,16 +120,13 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
 
 /** Reads a single setting, for commands. Throws SettingError. */
 export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): Settings[K] {
-  return decode(key, find(rowOf(key), { flags, env: process.env, file: readEnvFile() })) as Settings[K]
+  const row = settingRows.find((one) => one.key === key) as SettingRow
+  return decode(key, find(row, { flags, env: process.env, file: readEnvFile() })) as Settings[K]
 }
 
 /** Reads the URL of a database from elsewhere, such as an argument. `name`: for errors. Throws SettingError. */
 export function readDatabaseUrl(text: string, name: string): string {
   return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
-}
-
-function rowOf(key: SettingName): SettingRow {
-  return settingRows.find((row) => row.key === key) as SettingRow
 }
 
 function readEnvFile(): NodeJS.ProcessEnv {
