@@ -53,8 +53,8 @@ export class Pages {
   }
 
   /**
-   * Returns a list in the best of the codings, or plain if it is small or too many pages are being compressed. Rejects
-   * with StoreUnavailable: `unread`, `overloaded`.
+   * Returns a list in the best of the codings; plain, unless that is refused, if it is small or too many pages are being
+   * compressed. Rejects with StoreUnavailable: `unread`, `overloaded`.
    */
   get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
     const [best = 'identity'] = codings

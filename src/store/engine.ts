@@ -15,10 +15,11 @@ export type Engine = {
 }
 
 /**
- * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is
- * for a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one
- * is refused (StoreMissing). `mustBeAlone`: make no tables in a database that has other tables. `made`: called when a
- * database was made. `lost`: called when plants that were read before are missing from the log.
+ * `mode`: `read` opens the database read-only: no database, table or row is made or changed (SQLite may make its `-wal`
+ * and `-shm`), and writing methods reject; `write` is for a command, `serve` for a service. `create`: make a missing
+ * database (not with `read`); without it a missing one is refused (StoreMissing). `mustBeAlone`: make no tables in a
+ * database that has other tables. `made`: called when a database was made. `lost`: called when plants that were read
+ * before are missing from the log.
  */
 export type OpenOptions = {
   logger: Logger
