@@ -1,11 +1,11 @@
-// Examples of all bodies of the contract. Each is a request that was accepted or an answer that was given.
+// Examples of all bodies in the contract: accepted requests, and responses of the service.
 import { NewPlant } from './plant.ts'
 import type { Fault } from './problem.ts'
 import { describeProblem, type KnownProblem, problems } from './problems.ts'
 
 type Example = { summary: string; value: unknown }
 
-/** The examples of an operation: of its request's body, and of its responses by status. */
+/** The examples of an operation: request bodies, and responses by status. */
 type OperationExamples = {
   request?: Record<string, Example>
   responses: Record<number, Record<string, Example>>
@@ -20,7 +20,7 @@ const bodyFaults: Fault[] = [
 ]
 const queryFaults: Fault[] = [{ code: 'range', detail: 'must be at least 0', parameter: 'limit' }]
 
-/** Makes the examples by the id of the operation. `basePath` ends with a slash. */
+/** Builds the examples, by operation id. `basePath` ends with a slash. */
 export function makeExamples(basePath: string): Record<string, OperationExamples> {
   const show = (problem: KnownProblem) => {
     return { summary: problem.detail, value: describeProblem(problem, basePath) }

@@ -1,9 +1,9 @@
-// The headers of answers, as the contract describes them.
+// Response headers, as the contract describes them.
 import { problems } from './problems.ts'
 
 const string = { type: 'string' }
 
-/** `components.headers`. A header that is `required` is on every answer that lists it. */
+/** `components.headers`. A `required` header is present in every response that lists it. */
 export const headers = {
   ETag: {
     description:

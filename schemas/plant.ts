@@ -4,7 +4,7 @@ import { component, ref } from './component.ts'
 
 // Patterns that ECMAScript with and without the `u` and `v` flags, RE2 and Rust read alike: only ASCII, a single
 // pattern per text, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
-// Half of these engines cannot represent lone surrogates, so a keyword of the service's own validator refuses them.
+// Half of these engines cannot represent lone surrogates, so a custom keyword of the service's validator refuses them.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
 /** Spaces and no-break spaces, then the first other character: disjoint classes, so that nothing backtracks. */
@@ -44,7 +44,7 @@ const tag = Type.String({
 /** The fields of a plant that are stored and shown, in the order of their serialization; optional ones come last. */
 const shown = { name, tag }
 
-/** The names of these fields in words: `name or tag`. */
+/** Lists the names of these fields in a sentence: `name or tag`. */
 export function listShown(word: 'and' | 'or', quote = ''): string {
   const fields = Object.keys(shown).map((field) => quote + field + quote)
   return joinWords(fields, word)

@@ -18,7 +18,7 @@ export const FaultCode = component(
 )
 export type FaultCode = Static<typeof FaultCode>
 
-/** A fault of a request, and its place. */
+/** A fault in a request, and its location. */
 export const Fault = component(
   'Fault',
   Type.Object(
@@ -28,7 +28,7 @@ export const Fault = component(
       pointer: Type.Optional(
         Type.String({
           description:
-            'JSON Pointer (RFC 6901) to the faulty part of the body. Empty if the fault concerns the whole body or request.',
+            'JSON Pointer (RFC 6901) to the invalid part of the body. Empty if the fault applies to the whole body or request.',
           examples: ['/name'],
         }),
       ),
@@ -37,7 +37,7 @@ export const Fault = component(
       ),
     },
     {
-      description: 'A fault of a request, and its place. Members may be added.',
+      description: 'A fault in a request, and its location. Members may be added.',
       additionalProperties: true,
       examples: [
         { code: 'type', detail: 'must be a string', pointer: '/name' },
@@ -48,10 +48,10 @@ export const Fault = component(
 )
 export type Fault = Static<typeof Fault>
 
-/** The problems that have a page. */
+/** The problem types that have a page. */
 export const problemTypeNames = Object.keys(problemTypes) as ProblemTypeName[]
 
-/** Makes the known values of `type`. `basePath` ends with a slash. */
+/** Lists the known values of `type`. `basePath` ends with a slash. */
 export function listProblemTypes(basePath: string): string[] {
   return [...problemTypeNames.map((name) => `${basePath}problems/${name}`), 'about:blank']
 }
@@ -61,8 +61,8 @@ export const ProblemType = component(
   Type.Unsafe<string>({
     type: 'string',
     description:
-      'The known problem types. Each is the path of a page that explains it; `about:blank` means that the status says ' +
-      'it all.',
+      'The known problem types. Each is the path of a page that explains it; `about:blank` means that the status ' +
+      'is sufficient.',
     enum: listProblemTypes('/'),
     examples: ['about:blank'],
   }),

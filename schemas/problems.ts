@@ -1,4 +1,4 @@
-// The catalogue of problems. The answers, the contract, its examples and the problem pages are made from it.
+// The catalogue of problems. Responses, the contract, its examples and the problem pages are generated from it.
 import { joinWords, listShown } from './plant.ts'
 
 /** The largest body of a request. */
@@ -14,9 +14,9 @@ export const problemTypes = {
     title: 'Invalid request',
     meaning:
       'The request does not match the contract. Nothing was changed. `errors` lists the faults ' +
-      `(at most ${maxFaults}). Each has a \`code\` for programs, a \`detail\` for people, and its place: \`pointer\` (a ` +
+      `(at most ${maxFaults}). Each has a \`code\` for programs, a \`detail\` for people, and its location: \`pointer\` (a ` +
       'JSON Pointer into the body, RFC 6901) or `parameter` (a query parameter or header).',
-    advice: 'Correct the faults in `errors` and send the request again. Sent unchanged, it fails again.',
+    advice: 'Correct the faults in `errors`, then send the request again. Do not retry it unchanged.',
   },
   'id-conflict': {
     status: 409,
@@ -30,8 +30,8 @@ export const problemTypes = {
     title: 'Too many requests',
     meaning: 'This token has sent more requests than the operator allows. Nothing was changed.',
     advice:
-      'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe. `RateLimit` says how many requests ' +
-      'are left, and `RateLimit-Policy` how many are allowed in each period.',
+      'Wait for the number of seconds in `Retry-After`, then retry. A retry is safe. `RateLimit` has the number of ' +
+      'requests left, and `RateLimit-Policy` the number allowed in each period.',
   },
   'nothing-added': {
     status: 503,
@@ -44,7 +44,7 @@ export const problemTypes = {
     title: 'Outcome unknown',
     meaning: 'The store failed or timed out during the request. The plant may or may not have been added.',
     advice:
-      'With an `id` in the body, send the same request again: if the plant was added, nothing is added twice. ' +
+      'With an `id` in the body, retry the same request: the plant is not added twice. ' +
       'Without an `id`, a retry may add the plant twice: check the end of the list first.',
   },
   unread: {
@@ -67,7 +67,7 @@ export const problemTypes = {
 
 export type ProblemTypeName = keyof typeof problemTypes
 
-/** Problems of type about:blank: their status is sufficient (RFC 9110, section 15; RFC 6585). */
+/** Problems of type about:blank, which the status alone explains (RFC 9110, section 15; RFC 6585). */
 const plainProblems = {
   unauthorized: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },
@@ -114,7 +114,7 @@ export const problems = {
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
   headTooLarge: say('headers-too-large', 'The request headers are too large.'),
   internal: say('internal', 'Internal error.'),
-  // The names of the next two, `unread` and `overloaded` are also outcomes of a store that failed.
+  // The names of the next two, and of `unread` and `overloaded`, equal the outcomes of StoreUnavailable.
   'nothing-added': say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
   unknown: say(
     'outcome-unknown',
@@ -129,7 +129,7 @@ function say(code: ProblemCode, detail: string): KnownProblem {
   return { code, detail }
 }
 
-/** Makes the body of a problem. The pages of types are below `basePath`, which ends with a slash. */
+/** Builds the body of a problem. Problem pages are below `basePath`, which ends with a slash. */
 export function describeProblem({ code, detail }: KnownProblem, basePath = '/') {
   const { status, title } = allProblems[code]
   const type = code in problemTypes ? `${basePath}problems/${code}` : 'about:blank'

@@ -12,7 +12,7 @@ function describe(names: readonly HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, headers[name].schema]))
 }
 
-/** Describes the headers of an answer to a request whose headers could be read. */
+/** Describes the headers of a response to a request whose headers could be parsed. */
 function pick(names: readonly HeaderName[]) {
   return describe([...names, 'X-Content-Type-Options', 'X-Request-Id'])
 }
@@ -29,14 +29,14 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 /** Headers of every response to a valid token, if requests are rate limited. */
 const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
 
-/** Describes a problem of a request whose headers could not all be read. */
+/** Describes a problem response to a request whose headers could not be parsed. */
 function early(description: string) {
   return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
 }
 
 const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 
-/** Errors that both operations have. */
+/** Error responses of both operations. */
 const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
@@ -64,7 +64,7 @@ export const addPlantResponses = {
   ),
 }
 
-/** A list as it is sent: Fastify does not serialize bytes. */
+/** The body of a list: bytes, which Fastify does not serialize. */
 const listBytes = Type.Unsafe<Uint8Array | Readable>(PlantList)
 
 /** Responses of the operation that lists plants. */

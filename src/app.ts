@@ -1,4 +1,4 @@
-// The map of the service: everything that a request passes through, in order.
+// Registers everything that a request passes through, in order.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
@@ -59,7 +59,7 @@ export async function buildApp(options: AppOptions) {
   // A client that has closed its sending side still gets complete answers. Node has no documented option for this.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // The `onRequest` hooks run in this order: log, trace, id and drain, CORS, Host and path, token, rate, scope.
+  // Order of the `onRequest` hooks: log, trace, id and drain, CORS, Host and path, token, rate limit, scope.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)

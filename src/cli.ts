@@ -1,4 +1,5 @@
-// Runs one command. Exit codes: 0 done, 1 failed, 2 usage error. An interrupted command ends itself with the same signal.
+// Runs one command. Exit codes: 0 success, 1 failure, 2 usage error. An interrupted command ends itself with the same
+// signal.
 import { CommanderError } from 'commander'
 import { CommandError, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'

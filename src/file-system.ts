@@ -20,7 +20,7 @@ export function resolveLinks(path: string): string {
  * process on it (fcntl(2), sqlite.org/howtocorrupt.html).
  */
 export function syncFile(path: string): void {
-  // Windows syncs only files that are open for writing; elsewhere a user who may only read can sync as well.
+  // Windows syncs only files that are open for writing. On other systems, read permission is sufficient.
   syncAndClose(fs.openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
@@ -71,7 +71,7 @@ export function makeDirectory(directory: string): void {
   } catch (error) {
     // Another process may have made it meanwhile.
     if (!fs.existsSync(directory))
-      throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
+      throw new StoreRefused(`cannot create the directory ${directory}: ${(error as Error).message}`)
   }
   giveToOwner(directory)
   syncDirectoryOf(directory)

@@ -1,4 +1,4 @@
-// The log for people: each line of JSON as text, in colours on a terminal.
+// The log as text: one line per line of JSON, in colour on a terminal.
 import { styleText } from 'node:util'
 import { attempt } from './attempt.ts'
 

@@ -1,6 +1,5 @@
-// The log on stderr: pino's lines of JSON, or text for people. Writing never blocks: while nobody reads, lines are kept
-// up to a limit, and then dropped and counted. Tokens and passwords are masked, except ACCESS_TOKENS that are very
-// short.
+// The log on stderr: JSON lines from pino, or text. Writing never blocks: while stderr is not read, lines are buffered up
+// to a limit, then dropped and counted. Tokens and passwords are masked, except very short ACCESS_TOKENS.
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type LoggerOptions } from 'pino'
@@ -9,7 +8,7 @@ import { toTextLines } from './log-text.ts'
 import { makeMask } from './mask.ts'
 import type { Settings } from './settings.ts'
 
-/** The most bytes kept while nobody reads. */
+/** The size of the buffer of unread lines. */
 const maxLogBytes = 8 * 2 ** 20
 /** Time that the end of the process waits for the reader. */
 const logEndMs = 1500

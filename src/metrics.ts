@@ -14,11 +14,11 @@ type Read = () => Counts | Promise<Counts>
 export type Observe = (number: number, outcome?: string) => void
 
 export type Meter = {
-  /** Publishes a number that goes up and down. */
+  /** Publishes a gauge. */
   gauge(name: string, help: string, read: Read): void
-  /** Publishes a number that only grows, or one per value of a label. */
+  /** Publishes a counter, or one per value of a label. */
   counter(name: string, help: string, read: Read, label?: string): void
-  /** Publishes a distribution, or one per outcome. */
+  /** Publishes a histogram, or one per outcome. */
   histogram(name: string, help: string, buckets: number[], outcomes?: string[]): Observe
 }
 

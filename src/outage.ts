@@ -1,4 +1,4 @@
-// Logs an outage when it begins and when it is over, and failures without a known end now and then.
+// Logs an outage when it begins and when it ends, and failures without a known end at most every 10 s.
 import type { Logger } from 'pino'
 
 /** The least time between two lines of one outage. */
@@ -15,7 +15,7 @@ export function makeOutage(logger: Logger, { failed, recovered }: Messages, now 
 
   return {
     /**
-     * Notes a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
+     * Records a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
      * `details` are added to the line, if there is one.
      */
     reportFailure(fault: Error | string, details: object = {}): void {
@@ -41,7 +41,7 @@ export function makeOutage(logger: Logger, { failed, recovered }: Messages, now 
   }
 }
 
-/** Describes in words why a request failed. Never throws: the error may be any value that the network code threw. */
+/** Describes why a request failed. Never throws: the network code may throw any value. */
 export function describeFailure(error: unknown): string {
   const { message, code, cause, errors } = Object(error)
   // The cause may say more, and an AggregateError has no message.

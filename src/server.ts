@@ -98,7 +98,7 @@ async function joinTokens(table: TokenTable, settings: Settings, parts: { logger
 /** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */
 async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
-  const gone = 'How often the database lost plants that this process had seen.'
+  const gone = 'Number of times that the database lost plants that this process had seen.'
   meter.counter('plant_store_losses_total', gone, () => losses)
   const store = await engineOf(databaseUrl).open(databaseUrl, {
     logger,

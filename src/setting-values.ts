@@ -1,11 +1,11 @@
-// The forms of settings: how the text of each is checked and decoded.
+// The types of settings: how the text of each is validated and decoded.
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
 import { attempt } from './attempt.ts'
 import { engines } from './store/engines.ts'
 
-/** A setting that cannot be used. The message is one line that names the setting. */
+/** An invalid setting. The message is one line that names the setting. */
 export class SettingError extends Error {}
 
 /** A number of requests per time. */
@@ -46,7 +46,7 @@ export const rate = decoded('a rate like 100/s, 600/m or 5000/h, or off', (given
   return count === undefined ? undefined : { count: Number(count), perMs: unitMs[unit] as number }
 })
 
-/** A list: empty, or texts with commas between them. */
+/** A comma-separated list, possibly empty. */
 export const list = decoded('a comma-separated list', (given) => {
   const parts = split(given)
   return given !== '' && parts.length === 0 ? undefined : parts
@@ -75,7 +75,7 @@ export const path = decoded('a path', refuseTilde)
 /** Throws for a path that begins with ~, because no shell expands a setting. */
 export function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
-  throw new SettingError(`has a ~, which is not expanded here: use ${given.replace('~', homedir())}`)
+  throw new SettingError(`has a ~, which is not expanded: use ${given.replace('~', homedir())}`)
 }
 
 /** Decoded with a slash at its end. */

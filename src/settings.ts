@@ -53,7 +53,7 @@ const settingsSchema = Type.Object({
   corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; * for all.'),
   rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
   maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
-  keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
+  keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds after which an idle connection is closed.'),
   drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds between /readyz 503 and closing the port.'),
   oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer of accepted JWTs. Must equal their iss.', masked),
   oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
@@ -63,7 +63,7 @@ const settingsSchema = Type.Object({
   oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
   oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client ID for signing in on the docs page.'),
   otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, masked),
-  otlpProtocol: set('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, 'http/protobuf', 'Protocol of the collector.'),
+  otlpProtocol: set('OTEL_EXPORTER_OTLP_PROTOCOL', protocol, 'http/protobuf', 'Protocol for sending traces.'),
 })
 
 export type Settings = Static<typeof settingsSchema>
@@ -84,12 +84,12 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
 type SettingRow = (typeof settingRows)[number]
 
 /**
- * The setting that turns a feature on, which comes before the others of the feature. While it is off, settings whose names
- * begin with this word are ignored.
+ * The setting that turns a feature on, which precedes the other settings of the feature. While the feature is off,
+ * settings that start with this word are ignored.
  */
 const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
-/** Where a text comes from: `from` is the kind of source, `name` its name there. */
+/** The source of a value: `from` is its kind, `name` the name of the value there. */
 export type Found = { text: string | undefined; from: string; name: string }
 
 type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
@@ -110,7 +110,7 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
   }
   const settings = values as Settings
   if (settings.oidcIssuer !== undefined && settings.oidcAudience.length === 0)
-    throw new SettingError('OIDC_ISSUER requires OIDC_AUDIENCE, the aud claim of tokens for this service')
+    throw new SettingError('OIDC_ISSUER requires OIDC_AUDIENCE: the aud claim of tokens for this service')
   if (settings.otlpEndpoint !== undefined) {
     const names = Object.keys({ ...file, ...env }).filter((name) => name.startsWith('OTEL_'))
     for (const name of names) env[name] = clean(env[name] || file[name] || '', name)

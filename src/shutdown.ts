@@ -3,7 +3,7 @@
 /** `signal` or `err`: why the process ends. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 
-/** A signal within this time of another is the same one, forwarded by the process group, the launcher or npm. */
+/** A second signal within this time is a duplicate, forwarded by the process group, the launcher or npm. */
 const echoMs = 500
 
 /**

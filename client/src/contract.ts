@@ -134,13 +134,13 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * @description The known problem types. Each is the path of a page that explains it; `about:blank` means that the status says it all.
+         * @description The known problem types. Each is the path of a page that explains it; `about:blank` means that the status is sufficient.
          * @example about:blank
          * @enum {string}
          */
         ProblemType: "/problems/invalid-request" | "/problems/id-conflict" | "/problems/rate-limited" | "/problems/nothing-added" | "/problems/outcome-unknown" | "/problems/unread" | "/problems/overloaded" | "about:blank";
         /**
-         * @description A fault of a request, and its place. Members may be added.
+         * @description A fault in a request, and its location. Members may be added.
          * @example {
          *       "code": "type",
          *       "detail": "must be a string",
@@ -160,7 +160,7 @@ export interface components {
              */
             detail: string;
             /**
-             * @description JSON Pointer (RFC 6901) to the faulty part of the body. Empty if the fault concerns the whole body or request.
+             * @description JSON Pointer (RFC 6901) to the invalid part of the body. Empty if the fault applies to the whole body or request.
              * @example /name
              */
             pointer?: string;

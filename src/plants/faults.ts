@@ -1,4 +1,4 @@
-// The faults of a value that does not match a schema: one for each mistake, with its place.
+// The faults of a value that does not match a schema: one per mistake, with its location.
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { NewPlant, patternWords, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'

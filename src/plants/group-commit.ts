@@ -7,7 +7,7 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 
 /** The most plants that may wait for the next batch. */
 const maxWaiting = 4096
-/** A plant with less time left than this is not added, because its deadline would apply to the whole batch. */
+/** A plant whose deadline is closer than this is not added, because its deadline would apply to the whole batch. */
 const shortestAttemptMs = 500
 /** The longest wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
 const maxGatherMs = 3
@@ -29,7 +29,7 @@ type Waiting = Waiter & { entry: Entry } & Omit<PromiseWithResolvers<Outcome>, '
 export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   let line: Waiting[] = []
   let isCommitting = false
-  meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => line.length)
+  meter.gauge('plant_store_plants_waiting', 'Plants waiting for the next batch.', () => line.length)
   const countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
   const help = 'Time from handing a batch to the database to its outcome.'
   const outcomes = ['committed', 'failed']
@@ -101,7 +101,7 @@ function refuseLate(waiting: Waiting[]): Waiting[] {
   return waiting.filter(({ isGone, deadlineMs, reject }) => {
     const hasLeft = isGone()
     if (!hasLeft && deadlineMs >= soonMs) return true
-    const reason = hasLeft ? 'the client disconnected' : 'too little time is left'
+    const reason = hasLeft ? 'the client disconnected' : 'the deadline is too close'
     // A client that left is not a store failure, and its access line reports it.
     reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isQuiet: hasLeft }))
     return false

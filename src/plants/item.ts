@@ -1,4 +1,4 @@
-// The JSON text of a plant. It is made once, then stored in the log, compared with retries, and copied into answers.
+// The JSON text of a plant. It is created once, then stored in the log, compared with retries, and copied into responses.
 import type { TObject } from '@sinclair/typebox'
 import buildSerializer from 'fast-json-stringify'
 import { Plant } from '../../schemas/plant.ts'

@@ -28,8 +28,8 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     const fault = await check()
     return isDraining ? 'draining' : fault
   }
-  meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await findFault())))
-  const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
+  meter.gauge('plant_store_ready', '1 if /readyz is 200, else 0.', async () => Number(!(await findFault())))
+  const help = 'Log lines that were dropped, because they were not read in time or could not be written.'
   meter.counter('plant_store_log_lines_dropped_total', help, log.droppedLines)
 
   const app = fastify({
@@ -56,7 +56,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
   return {
     ...metrics,
     origin,
-    /** From now on: ready while the store is writable, and with metrics of the store. */
+    /** Makes /readyz depend on the store, and adds the metrics of the store. */
     serve(store: Store): void {
       // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
       const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))

@@ -20,11 +20,11 @@ import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The latest answer of a connection that may take long. Until it is sent, no 400 may be written to the socket. */
+    /** The latest response of a connection that may take long. Until it is sent, no 400 may be written to the socket. */
     slowAnswers: WeakMap<Socket, ServerResponse>
   }
   interface FastifyReply {
-    /** The problem that the request is answered with. */
+    /** The problem in the response. */
     problem: ProblemCode | undefined
   }
 }
@@ -46,9 +46,9 @@ const otherCoding = new ProblemError(problems.faults(1), {
   headers: { connection: 'close' },
 })
 
-/** Time in which a client can read that its bytes were refused. */
+/** Time for a client to read the error before the connection is destroyed. */
 const lingerMs = 5000
-/** The longest request target. */
+/** Maximum length of a request target. */
 const maxUrlLength = 8 * 1024
 
 /** `basePath`: ends with a slash; pages of problems are below it. */

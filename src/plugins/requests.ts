@@ -1,4 +1,4 @@
-// What every request gets: an id, headers of its answer, and a graceful end when the service stops.
+// For every request: an id, response headers, and a graceful end when the service stops.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'

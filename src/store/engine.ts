@@ -15,10 +15,10 @@ export type Engine = {
 }
 
 /**
- * `mode`: `read` opens the database read-only: no database, table or row is made or changed (SQLite may make its `-wal`
- * and `-shm`), and writing methods reject; `write` is for a command, `serve` for a service. `create`: make a missing
- * database (not with `read`); without it a missing one is refused (StoreMissing). `mustBeAlone`: make no tables in a
- * database that has other tables. `made`: called when a database was made. `lost`: called when plants that were read
+ * `mode`: `read` opens the database read-only: no database, table or row is created or changed (SQLite may create its
+ * `-wal` and `-shm`), and writing methods reject; `write` is for a command, `serve` for a service. `create`: create a
+ * missing database (not with `read`); without it, `open` rejects with StoreMissing. `mustBeAlone`: create no tables in a
+ * database that has other tables. `made`: called when a database was created. `lost`: called when plants that were read
  * before are missing from the log.
  */
 export type OpenOptions = {
@@ -30,7 +30,7 @@ export type OpenOptions = {
   lost?: () => void
 }
 
-/** Methods reject with StoreUnavailable when the database cannot be used now. */
+/** Methods reject with StoreUnavailable while the database is unavailable. */
 export interface Store {
   /** Identifies this store: 128 random bits in base64url. A copy has the same. */
   readonly id: string
@@ -115,13 +115,13 @@ export interface TokenTable {
   replace(former: Pick<Token, 'id' | 'expiresAt'>, token: Token, at: number): Promise<boolean>
   /** False if the token does not exist or is revoked. */
   revoke(id: string, at: number): Promise<boolean>
-  /** Notes the use of a token, unless one after `since` is noted. A crash may undo it. */
+  /** Records the use of a token, unless a use after `since` is recorded. A crash may undo it. */
   touch(id: string, at: number, since: number): Promise<void>
-  /** Adds a token of another store, or updates it: revoked here or there means revoked, and the earlier expiry counts. */
+  /** Adds a token of another store, or merges it: it is revoked if it is in either store, and the earlier expiry applies. */
   put(token: Token): Promise<void>
 }
 
-/** The change of a note from the value `before` (empty: there is none) to `value`. */
+/** A change of a note from the value `before` (empty if the note does not exist) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }
 
 /** A plant as it is stored; `checksum`: CRC-32, see `sql/checksum.ts`; `mark`: of the commit that added it. */

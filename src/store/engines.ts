@@ -1,4 +1,4 @@
-// The engines: each is a folder, and a row here. An engine is loaded when it is used, as its driver takes long to load.
+// The list of engines. Each engine is a folder, and is loaded on first use, because its driver loads slowly.
 import { resolve } from 'node:path'
 import pino from 'pino'
 import { maskUrl } from '../mask.ts'

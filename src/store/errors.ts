@@ -3,7 +3,7 @@
 /** `unknown`: something may have been added. `overloaded`: too many requests are waiting, so nothing was done. */
 export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
-/** The store cannot do that now. Message and cause are for the operator, never for a client. */
+/** The store is unavailable. Message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: FailedOutcome
   /** True if the failure needs no further line in the log. */
@@ -20,5 +20,5 @@ export class StoreUnavailable extends Error {
 /** The database cannot be used; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
-/** The database does not exist; the message says where it was looked for. */
+/** The database does not exist. The message has its path or server. */
 export class StoreMissing extends StoreRefused {}

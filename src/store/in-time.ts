@@ -1,4 +1,4 @@
-// Bounds what requests ask of the store: for how long they wait, and how often it does the same at one time.
+// Time limits for the store, and sharing of concurrent equal work.
 import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 
 /** Time within which the store answers, or the request fails. */
@@ -17,7 +17,7 @@ export function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => un
   })
 }
 
-/** Makes a function that does `work`; callers share one that is in progress. */
+/** Returns a function that runs `work`. Concurrent callers share one run. */
 export function shareRun<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   return () => (running ??= work().finally(() => (running = undefined)))

@@ -11,7 +11,7 @@ import { type KeySet, loadKeys } from './load-keys.ts'
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
 const freshMs = 300_000
 const staleMs = 86_400_000
-/** The most tokens that wait for a load, and the most whose first appearance is remembered. */
+/** Limits of tokens that wait for a load, and of tokens with unknown keys that are remembered. */
 const maxWaiting = 250
 const maxMissed = 10_000
 
@@ -31,7 +31,7 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
   const outage = makeOutage(logger, words, now)
   let keys: KeySet | undefined
-  /** When the last load began, the one before, and the last that succeeded. */
+  /** When the last load, the one before it, and the last successful load began. */
   let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]
   let loading: Promise<void> | undefined
   /** When each token with an unknown key was first seen, by its hash. */

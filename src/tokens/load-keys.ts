@@ -46,12 +46,12 @@ async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
 async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const { get } = new URL(url).protocol === 'https:' ? https : http
   const request = get(url, { signal, headers: { accept: 'application/json' } })
-  // An error after the answer has begun is also emitted by its stream, so it is ignored here.
+  // An error after the response has begun is also emitted by its stream, so it is ignored here.
   request.on('error', () => {})
   const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage]
   if (answer.statusCode !== 200) {
     answer.destroy()
-    throw new Error(`${url} answered ${answer.statusCode}`)
+    throw new Error(`${url} returned ${answer.statusCode}`)
   }
   let text = ''
   for await (const part of answer.setEncoding('utf8')) {

@@ -19,7 +19,7 @@ export async function createToken(table: TokenTable, options: NewToken, { id, to
 /** Resolves as `change` does, which stores a new token. */
 function isStored(table: TokenTable, { id, hash }: Token, change: Promise<boolean>): Promise<boolean> {
   return change.catch(async (error) => {
-    // The answer may have been lost, but nobody else knows this token.
+    // The response may have been lost, but nobody else knows this token.
     const found = await table.find(id).catch(() => undefined)
     if (found?.hash === hash) return true
     throw error

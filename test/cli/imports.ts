@@ -52,7 +52,8 @@ export async function readPlants(url: string): Promise<Plant[]> {
 }
 
 /**
- * A store for many imports. `next` runs one: it resolves to the counts, the lines on stderr with `input` for the path, and the plants that were added.
+ * A store for many imports. `next` runs one: it resolves to the counts, the lines on stderr with `input` for the path, and
+ * the plants that were added.
  */
 export async function shareStore(t: Test, url: string) {
   const store = await open(t, url)

@@ -90,10 +90,10 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   ADMIN_PORT: ['x', '65536'],
   DATABASE_URL: [
     ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:file:a', 'file:a\nfile:b'],
-    ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded here: use file:${path}`],
-    ['postgres://a/b?sslrootcert=~/ca', 'DATABASE_URL has a ~ in sslrootcert, which is not expanded here'],
+    ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded: use file:${path}`],
+    ['postgres://a/b?sslrootcert=~/ca', 'DATABASE_URL has a ~ in sslrootcert, which is not expanded'],
   ],
-  FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~, which is not expanded here: use ${path}`]],
+  FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~, which is not expanded: use ${path}`]],
   BASE_PATH: ['store', 'store/', '//', '/a//b', '/a b', '/..', '/a/../b', '/a?b', '/:a', '/*'],
   LOG_LEVEL: ['loud', 'INFO', '30'],
   LOG_FORMAT: ['xml'],

@@ -26,8 +26,9 @@ export type StartOptions = Partial<Omit<AppOptions, 'settings'>> & {
 }
 
 /**
- * Starts an app on the database at a URL, or on a new one of SQLite, with the settings of `env`. It accepts the bearer `token`. App and store close
- * when the test ends. An answer that contradicts the contract fails the test. `limits`: of the keys of an issuer.
+ * Starts an app on the database at a URL, or on a new one of SQLite, with the settings of `env`. It accepts the bearer
+ * `token`. App and store close when the test ends. A response that contradicts the contract fails the test. `limits`: of
+ * the keys of an issuer.
  */
 export async function startApp(
   t: Test,

@@ -51,7 +51,7 @@ async function* decode(chunks: Chunks) {
   yield* chunks
 }
 
-/** Decompresses consecutive members or frames, up to the end of the input. */
+/** Decompresses consecutive members or frames. Node's zstd decoder would silently ignore all but the first frame. */
 async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
   try {
     for (let rest: Buffer | undefined = first; rest; ) {

@@ -8,10 +8,10 @@ const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'ver
  */
 const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(' ')
 
-/** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
+/** Returns the fault of a URL, as the end of a sentence. It repeats no values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
   const urls = splitHosts(url)
-  // An unescaped `/`, `?` or `#` in a password would turn its rest into parameters.
+  // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
   if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
@@ -23,7 +23,7 @@ export function findUrlFault(url: string): string | undefined {
   if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
     return `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
   const [file] = [...given].find(([name, value]) => name.startsWith('ssl') && value.startsWith('~')) ?? []
-  return file && `has a ~ in ${file}, which is not expanded here: write the whole path`
+  return file && `has a ~ in ${file}, which is not expanded: use an absolute path`
 }
 
 /** Splits a URL into one per server, as pg needs. */

@@ -1,4 +1,4 @@
-// A connection to the server that is followed, opened on demand and again after a failure or a promotion.
+// A connection to the current server, opened on demand and reopened after a failure or a promotion.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '../errors.ts'
 import { shareRun, storeLimitMs, withTimeout } from '../in-time.ts'
@@ -7,7 +7,7 @@ import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 import { attemptMs, pauseMs, shortestAttemptMs } from './time-outs.ts'
 
-/** The most pieces of work in progress on a connection. */
+/** The maximum number of concurrent jobs on a connection. */
 export const maxRunning = 1000
 
 type Work<T> = (session: Session) => Promise<T>
@@ -38,7 +38,7 @@ export function makeLink(servers: Servers, role: Role) {
     try {
       const working = work(session)
       const result = await (servers.isReading ? working : withTimeout(working, timeoutMs, makeError))
-      // What a server did after another one took over may be lost.
+      // Changes made on a server after another one was promoted may be lost.
       if (!servers.follows(session)) throw new Error('another server has taken over')
       return result
     } catch (error) {

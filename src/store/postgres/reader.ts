@@ -1,5 +1,5 @@
-// Reads the log. One query (a look) reads the head, the marks that are asked for, and whether the server can be
-// trusted; another reads the text of a page.
+// Reads the log. One query (a look) reads the head, the requested marks, and whether the server can be trusted; another
+// query reads the text of a page.
 import type { Head, OpenOptions } from '../engine.ts'
 import { findDoubt, type Session } from './session.ts'
 

@@ -1,5 +1,5 @@
-// All connections of this process follow one server of the cluster, on one timeline. If one of them finds that another
-// server has taken over, the others leave the old one before they are used again.
+// All connections of this process use one server of the cluster, on one timeline. If one of them detects that another
+// server was promoted, the others reconnect before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
@@ -16,12 +16,12 @@ export type Role = 'head' | 'look-up' | 'writer' | 'last-use' | `read-${number}`
 /** Log messages about connections. The error handler logs the requests that fail. */
 const words = { failed: 'a connection to the database failed', recovered: 'the database is connected' }
 
-/** Time that the other servers have to answer after one did. */
+/** Time to wait for the other servers after the first has responded. */
 const settleMs = 500
 /** Factor by which each pause between attempts to connect grows. */
 const pauseGrowth = 1.2
 
-/** True if `other` is, or was, on a later timeline of the same cluster. */
+/** True if `other` was seen on a later timeline of the same cluster. */
 function isLater(other: Session | undefined, { timeline, system }: Session): boolean {
   return other?.system === system && (other.timeline ?? '') > (timeline ?? '')
 }
@@ -195,7 +195,7 @@ export class Servers {
     if (this.follows(session)) return
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed)
-      throw new Error(`switched from ${server} to another server in the meantime`)
+      throw new Error(`another connection switched from ${server} to a different server`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = session
   }

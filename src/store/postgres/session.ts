@@ -17,14 +17,14 @@ export const findDoubt = `
   THEN 'it may no longer be the primary: no standby of synchronous_standby_names is streaming' END`
 
 /**
- * A read believes the last barrier for this long. A frozen primary, or one that is cut off, counts its standbys as
- * streaming long after they have left it for another primary.
+ * A read trusts the last barrier for this time. A frozen or isolated primary reports its standbys as streaming long after
+ * they have switched to another primary.
  */
 export const leaseMs = 1000
 
 /**
- * Makes a function that runs `check`, which callers share, unless one that succeeded began in the last `leaseMs`. It waits
- * for the check only if the last success began longer ago than `patienceMs`.
+ * Returns a function that runs `check` unless a successful check began in the last `leaseMs`. Concurrent callers share a
+ * check, and wait for it only if the last successful check began more than `patienceMs` ago.
  */
 export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): () => Promise<void> {
   let provenMs = -Infinity
@@ -146,8 +146,8 @@ export class Session {
 
 /**
  * The session's settings, which override those of the role, the database and the server. A client that vanished holds
- * no lock for long. Plans are kept, and stay good for a log of any length, because every query uses an index, in its
- * order. Row-level security, which would hide plants, fails a query instead.
+ * no lock for long. Query plans are cached, and remain efficient for a log of any length, because every query uses an
+ * index in its order. Row-level security, which would hide plants, fails a query instead.
  */
 const settings = `
   ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('default_transaction_isolation', 'read committed'),

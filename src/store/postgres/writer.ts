@@ -1,5 +1,5 @@
-// Writes to PostgreSQL: one transaction at a time on a connection that nothing else uses. Plants are added exactly once,
-// even if the answer to a COMMIT is lost.
+// Writes to PostgreSQL: one transaction at a time, on a dedicated connection. Plants are added exactly once, even if the
+// response to a COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
@@ -14,7 +14,7 @@ import { attemptMs } from './time-outs.ts'
 
 /**
  * The result of a transaction, and the statement to send with its COMMIT. `trace`: a query that finds a row if the
- * transaction was committed; `none` if there is no such query; absent if nothing is changed.
+ * transaction was committed; `none` if no such query exists; absent if the transaction changes nothing.
  */
 type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none' }
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */

@@ -59,7 +59,7 @@ export const steps = [{ sqlite: sqliteTables, postgres: postgresTables }]
 /** The schema version, which is recorded in each store. */
 export const version = steps.length
 
-/** Makes the refusal of a store that was made before 1.0.0. */
+/** Builds the error for a store from before 1.0.0. */
 export function refusalOfEarlier(name: string): StoreRefused {
   return new StoreRefused(
     `${name} was created by a version before 1.0.0: export it with that version, then import it with this one`,

@@ -1,4 +1,4 @@
-// What both engines do in the same way in SQL: all of a store except its log, its status, and opening and closing.
+// The SQL shared by both engines: everything but the log, the status, opening and closing.
 import type { StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Checks, Sql, SqlStore } from './sql.ts'

@@ -34,7 +34,10 @@ export function noteFiles(path: string, known?: FileId[]) {
     return undefined
   }
 
-  /** Returns why nothing may be added, if anything. Never throws: a file that cannot be examined counts as lost. */
+  /**
+   * Returns why nothing may be added; undefined if additions are allowed. Never throws: a file that cannot be checked
+   * counts as lost.
+   */
   function findFault(): string | undefined {
     const todo = 'put the original file back, or restart to use the file that is now at this path'
     try {
@@ -55,7 +58,7 @@ export function noteFiles(path: string, known?: FileId[]) {
   return { path, ids, findFault, check }
 }
 
-/** The cause of the error for a `-wal` that was cut. */
+/** The cause of the error for a truncated `-wal`. */
 export const cutLog =
   'the write-ahead log was cut, and the last plants may be lost: restart, or restore a backup'
 

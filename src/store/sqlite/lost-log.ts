@@ -1,6 +1,6 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
-// apart from its database, or would mistake it for the log of another one. So it is written back before the end, unless
-// another process may be using either file, or a copy of the database may need it.
+// not beside its database, or would use it for another database. Therefore this process writes the log back before it
+// exits, unless another program may be using either file, or a copy of the database may need the log.
 import { fchmodSync, fstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
@@ -24,7 +24,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   /** The database when the files were lost, and when we last changed it since. */
   let [lost, changed]: [Stats?, Stats?] = []
 
-  /** Notes a loss. To be called now and then: whatever is done to the database later changes its times again. */
+  /** Records a loss. Call it regularly: later changes of the database change its times again. */
   function note(): void {
     lost = findFault() === undefined ? undefined : (lost ?? fstatSync(database))
     changed = lost && (changed ?? lost)
@@ -36,13 +36,13 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     const moved = attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)) ?? named
     return [named, moved].find((name) => isSameFile(find(name), id))
   }
-  // One that was cut to nothing counts as deleted: the log may hold all of it.
+  // A database truncated to 0 bytes counts as deleted: the log may contain all of it.
   const findDatabase = () => (fstatSync(database).size > 0 ? findPlace(database, ids[0], '') : undefined)
   const findLog = () => findPlace(log, ids[1], '-wal')
 
   const isChanged = ({ mtimeMs }: Stats) => mtimeMs > Number(changed?.ctimeMs)
 
-  /** True if somebody has a database open with another `-shm` than ours, and so with other locks. */
+  /** True if another program has a database open with a different `-shm`, and therefore with other locks. */
   function hasOtherLocks(base: string): boolean {
     const index = find(`${base}-shm`)
     return index !== undefined && !isSameFile(index, ids[2]) && isLocked(index) !== false
@@ -50,14 +50,14 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
 
   return {
     note,
-    /** To be called after a change of our own: what is changed later, is changed by somebody else. */
+    /** Call it after each change by this process: any later change is by another program. */
     noteOwnChange(): void {
       note()
-      // Changes the time of the database and nothing else, so that all processes find the log older than that.
+      // Changes only the time of the database, so that for all processes the log is older than the database.
       attempt(() => fchmodSync(database, fstatSync(database).mode))
       changed = fstatSync(database)
     },
-    /** True if the log has contents, and is not beside its database any more. */
+    /** True if the log is not empty, and no longer beside its database. */
     isLeft(): boolean {
       if (fstatSync(log).size === 0) return false
       const [base, name] = [findDatabase(), findLog()]

@@ -68,7 +68,7 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
 }
 
-/** An empty database counts as missing: a process that was killed while it made one has left it. */
+/** An empty database counts as missing: a process that was killed while it created a database leaves one. */
 function notOurs(path: string, isEmpty: boolean): StoreRefused {
   return new (isEmpty ? StoreMissing : StoreRefused)(`${path} is not a plant store`)
 }

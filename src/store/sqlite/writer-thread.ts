@@ -28,7 +28,7 @@ export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 const lossCheckMs = 500
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
-/** How long the end waits for other programs that keep the log from being written back whole. */
+/** Time that `close` waits for programs that prevent a complete checkpoint. */
 const othersMs = 1000
 const unwritten =
   'the write-ahead log of a lost database was not emptied: put the database back beside it, or move it away before you restore a backup'
@@ -54,7 +54,7 @@ function run(request: Request): void {
   /** Outcome of a failure: unknown from COMMIT on. */
   let outcome: FailedOutcome = 'nothing-added'
   try {
-    // After an I/O error, or on a disk that was full.
+    // Reopens the file after an I/O error or a full disk.
     if (!database.isSound) reopen()
     const done = transactions.change(request)
     outcome = 'unknown'
@@ -116,7 +116,7 @@ function writeBackLost(): void {
   }
 }
 
-/** Makes the two steps of a transaction, which runs a request atomically and at most once. */
+/** Prepares the two steps of a transaction, which runs a request atomically and at most once. */
 function makeTransactions({ db, files, log }: OpenDatabase) {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
@@ -150,7 +150,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     change(request: Request): Done {
       checkLog()
       const waitMs = request.deadlineMs - marginMs - sharedMs()
-      if (waitMs < 0) throw new Error('too little time is left')
+      if (waitMs < 0) throw new Error('the deadline is too close')
       untilFree(() => begin.run(), waitMs)
       files.check()
       return 'items' in request ? add(request) : execute(request)

@@ -63,7 +63,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   }
 }
 
-/** Called when the contents of the disk are unknown: another sync would not reveal what is lost. */
+/** Ends the process when the state of the disk is unknown: another sync would not detect lost data. */
 function endProcess(logger: Logger, message: string, reason: string): void {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
@@ -80,7 +80,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
     /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
     async send(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
       const nowMs = performance.now()
-      // While one is overdue, the disk is stuck.
+      // While a request is overdue, the disk does not respond.
       if (isEnding || waiting.some((earlier) => earlier.deadlineMs <= nowMs))
         throw new StoreUnavailable('nothing-added', 'the writer thread is not responding')
       const request = { ...Promise.withResolvers<Done>(), deadlineMs }
