@@ -11,7 +11,7 @@ type Counts = number | Readonly<Record<string, number>> | undefined
 type Read = () => Counts | Promise<Counts>
 
 /** Adds a number to a distribution, with its outcome, if it has outcomes. */
-export type Observe = (number: number, outcome?: string) => void
+type Observe = (number: number, outcome?: string) => void
 
 export type Meter = {
   /** Publishes a gauge. */

@@ -28,7 +28,7 @@ const maxCompressions = 16
 const maxStreams = 100
 const comma = ','.charCodeAt(0)
 
-export type Body = { coding: Coding; bytes: Buffer | Readable }
+type Body = { coding: Coding; bytes: Buffer | Readable }
 /** The JSON array of the plants up to position `reached`. */
 type Part = { array: Buffer; reached: number }
 
