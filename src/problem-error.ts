@@ -1,6 +1,6 @@
 // An error that answers a request with a problem of the catalogue.
 import type { Fault } from '../schemas/problem.ts'
-import { type KnownProblem, problems } from '../schemas/problems.ts'
+import { type KnownProblem, maxFaults, problems } from '../schemas/problems.ts'
 
 /** `headers`: additional headers of the answer. */
 type Details = { errors?: Fault[]; headers?: Record<string, string> }
@@ -16,7 +16,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Makes the error for a request with faults. */
-export function invalid(errors: Fault[]): ProblemError {
-  return new ProblemError(problems.faults(errors.length), { errors })
+/** Makes the error for a request with faults; it lists up to `maxFaults`. */
+export function invalid(faults: Fault[]): ProblemError {
+  return new ProblemError(problems.faults(faults.length), { errors: faults.slice(0, maxFaults) })
 }

@@ -22,10 +22,7 @@ const commands: Record<string, [string, () => Promise<{ define(command: Command)
   backup: ['Back up a SQLite database to a file.', () => import('../commands/backup.ts')],
   restore: ['Restore a backup of a SQLite database.', () => import('../commands/restore.ts')],
   verify: ['Check a whole database without changing it.', () => import('../commands/verify.ts')],
-  copy: [
-    'Copy all plants and tokens to another database, and compare them.',
-    () => import('../commands/copy.ts'),
-  ],
+  copy: ['Copy plants and tokens to another database and compare them.', () => import('../commands/copy.ts')],
   status: ['Show the number of plants and tokens, and the servers.', () => import('../commands/status.ts')],
   openapi: ['Print the OpenAPI document.', () => import('../commands/openapi.ts')],
 }

@@ -32,11 +32,7 @@ function defineCreate(command: Command): void {
     .description('Create a token and print it. It cannot be shown again.')
     .requiredOption('--name <name>', 'its purpose or owner, unique among valid tokens', parseName)
     .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
-    .option(
-      '--expires <time>',
-      'a duration such as 90d, or the last valid day (UTC), such as 2030-01-31',
-      parseExpiry,
-    )
+    .option('--expires <time>', 'a duration (90d) or the last valid day (2030-01-31, UTC)', parseExpiry)
     .action((options: DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }) =>
       withTokens(options, async (table) => {
         const { name, scope = scopes, expires = null, json } = options
@@ -44,7 +40,7 @@ function defineCreate(command: Command): void {
         const token = await createToken(table, { name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
           throw new CommandError(
-            `a valid token is already named "${name}": choose another name, or revoke that token`,
+            `a valid token is already named "${name}": choose another name, or revoke it`,
           )
         const id = String(readTokenId(token))
         const ends = formatTime(expires)

@@ -23,12 +23,12 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
   const validate = new Ajv({ ...ajvOptions, formats: { int32: true, int64: true } }).compile(NewPlant)
   return (value) => {
     if (validate(value)) return undefined
-    const faults = describeFaults(validate.errors ?? [], 'body')
+    const faults = describeFaults(validate.errors ?? [], 'body').slice(0, maxFaults)
     return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
   }
 }
 
-/** Turns Ajv's errors for a part of a request into faults, one for each mistake, up to `maxFaults`. */
+/** Turns Ajv's errors for a part of a request into faults, one for each mistake. */
 export function describeFaults(errors: readonly ErrorObject[], part: Part): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
@@ -39,7 +39,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
       `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
     if (!faults.has(key)) faults.set(key, fault)
   }
-  return [...faults.values()].slice(0, maxFaults)
+  return [...faults.values()]
 }
 
 /** The place of an error: a JSON Pointer into a body (RFC 6901, section 3), or the name of a parameter. */

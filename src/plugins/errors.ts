@@ -5,13 +5,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
-import {
-  describeProblem,
-  type KnownProblem,
-  maxFaults,
-  type ProblemCode,
-  problems,
-} from '../../schemas/problems.ts'
+import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { makeOutage } from '../outage.ts'
 import { describeFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
@@ -130,12 +124,11 @@ function toProblemError(error: FastifyError, request: FastifyRequest): ProblemEr
 
 /** Validates both the body and the query of a request, because Fastify stops at the first invalid part. */
 function findFaults(request: FastifyRequest): Fault[] {
-  const faults = (['body', 'querystring'] as const).flatMap((part) => {
+  return (['body', 'querystring'] as const).flatMap((part) => {
     const validate = request.getValidationFunction(part)
     const value = part === 'body' ? request.body : request.query
     return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
   })
-  return faults.slice(0, maxFaults)
 }
 
 /**

@@ -34,10 +34,7 @@ test('a command ends quietly with 0 when its reader closes the pipe', async (t) 
   for (const command of ['import - <<<x', 'import - --rejects - --skip-invalid <<<\'{"name":""}\''])
     t.equal((await shell(t, `plant-store ${command} | head -0`, fullStore)).stdout, '1\n', command)
   const faults = 'import - < <(echo name,tag; yes , | head -100000) 2> >(head -1 >head)'
-  t.match(
-    (await shell(t, `plant-store ${faults}`, fullStore)).stdout,
-    /^0 added, .* 100,000 rejected; .*\n1\n$/,
-  )
+  t.match((await shell(t, `plant-store ${faults}`, fullStore)).stdout, /^0 added.* 100,000 rejected.*\n1\n$/)
 })
 
 const noFullDisk = existsSync('/dev/full') ? false : 'there is no /dev/full'

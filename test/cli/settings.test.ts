@@ -110,12 +110,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   ],
   OIDC_ISSUER: [
     ...['issuer.example', 'http://issuer.example', 'http://127.0.0.1.example', 'https:issuer.example'],
-    ...[
-      'https://a:b@issuer.example',
-      'https://issuer.example/?a',
-      'https://issuer.example/#a',
-      'https://a/a b',
-    ],
+    ...['https://a:b@issuer.example', 'https://a/?a', 'https://a/#a', 'https://a/a b'],
   ],
   TRUST_PROXY: [
     ...['yes', 'proxy.test', '1', '10.0.0.0/33', '10.0.0.0/8/8', 'fc00::/129', '10.0.0.1,x', ','],

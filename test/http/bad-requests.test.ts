@@ -163,7 +163,7 @@ test('a bad query gets 400 and a list of its faults', async (t) => {
   const both = await refuse(t, 400, { target: '/plants?x=1', body: '{"name":"a"}' })
   t.same(faults(both), ['required /tag', 'unknown x'], 'faults of the query and the body')
   const many = await refuse(t, 400, { body: JSON.stringify({ ...[...text(19)] }) })
-  t.match(many, { detail: 'The request has 20 faults or more.', errors: { length: 20 } })
+  t.match(many, { detail: 'The request has 21 faults.', errors: { length: 20 } })
 })
 
 test('400 names what is wrong with the head of a request', async (t) => {
@@ -190,10 +190,7 @@ test('a bad body delays no request behind it, and a large one is refused while i
       { status: 200 },
     ])
   for (let n = 0; n < 10; n++)
-    t.equal(
-      (await request(`${service.url}/plants`, { body: { name: 'a', tag: 'b'.repeat(5e6) } })).status,
-      413,
-    )
+    t.equal((await request(`${service.url}/plants`, { body: { name: 'a', tag: text(5e6) } })).status, 413)
 })
 
 test('every other bad request gets its own status', async (t) => {

@@ -74,10 +74,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
     'a meta of key and value',
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); INSERT INTO meta VALUES ('version', '7')",
   ],
-  [
-    'a meta of other types',
-    'CREATE TABLE meta (key INT, value BYTEA, store TEXT); INSERT INTO meta VALUES (1)',
-  ],
+  ['another meta', 'CREATE TABLE meta (key INT, value BYTEA, store TEXT); INSERT INTO meta VALUES (1)'],
   ['an empty meta', 'CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)'],
   ['a meta that is a view', "CREATE VIEW meta AS SELECT 'version' AS key, '1' AS value"],
   ...['plants', 'tokens', 'head'].map((name): [string, string] => [

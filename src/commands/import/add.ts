@@ -58,9 +58,7 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
       throw new InputError(
         'another import of this input, or of one with the same first record, is running: wait until it ends',
       )
-    throw new CommandError(
-      `the import was interrupted: ${error.message}; run the same command again to continue`,
-    )
+    throw new CommandError(`the import was interrupted: ${error.message}; run the same command to continue`)
   }
 }
 

@@ -41,9 +41,7 @@ changed is refused; --again adds all records regardless.`
 export function define(command: Command): void {
   command
     .argument('<file>', 'the input; - is stdin')
-    .addOption(
-      new Option('--delimiter <character>', 'separator of CSV cells').choices([',', ';', '|', 'tab']),
-    )
+    .addOption(new Option('--delimiter <character>', 'separator in CSV').choices([',', ';', '|', 'tab']))
     .addOption(new Option('--quote <kind>', 'none: quotation marks in CSV are text').choices(['none']))
     .option('--map <field=column>', `read ${fields} from this column or member (repeatable)`, parseMap)
     .option('--ignore-unknown', 'ignore unknown columns or members')

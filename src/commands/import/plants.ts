@@ -91,9 +91,7 @@ function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form)
   const columns = all.map((one) => ({ ...one, column: names.indexOf(one.name) }))
   for (const { field, name, column } of columns) {
     if (column === -1 && (required.has(field) || name !== field))
-      throw refuse(
-        `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(names)}`,
-      )
+      throw refuse(`no column "${name}" for ${field}; use --map ${field}=COLUMN with one of: ${list(names)}`)
     if (names.lastIndexOf(name) !== column) throw refuse(`duplicate column "${name}"`)
   }
   const used = columns.filter(({ column }) => column !== -1)
