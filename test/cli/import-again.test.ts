@@ -371,7 +371,7 @@ test('stops with one line on a full disk, and continues when there is room', asy
     .ended
   t.equal(code, 1)
   t.ok((await readPlants(DATABASE_URL)).length > 0)
-  t.match(stderr, /^plant-store: the import was interrupted: .+; run the same command again to continue\n$/)
+  t.match(stderr, /^plant-store: the import was interrupted: .+; run the same command to continue\n$/)
   t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 0 })
   t.strictSame(named(await readPlants(DATABASE_URL)), names)
 })

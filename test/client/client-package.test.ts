@@ -120,7 +120,7 @@ test('the examples of the README run', async (t) => {
     Errors: /^400 invalid-request\n\/name .+\n$/,
     Retries: /^$/,
     Stopping: /^3\n$/,
-    'The types alone': /^3\n$/,
+    'Types only': /^3\n$/,
   }
   t.same([...new Set(examples.map(({ heading }) => heading))], Object.keys(shown))
   const { url, env } = await start(t)
