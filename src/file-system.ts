@@ -1,6 +1,7 @@
 // The identity, durability and ownership of files.
 import * as fs from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { attempt } from './attempt.ts'
 import { StoreRefused } from './store/errors.ts'
 
 /** Device and inode of a file, whatever its paths. */
@@ -10,9 +11,14 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }
 
-/** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` next to the real file. */
-export function resolveLinks(path: string): string {
-  return fs.existsSync(path) ? fs.realpathSync.native(path) : path
+/**
+ * Resolves links in the path of a database, which need not exist: SQLite keeps `-wal` and `-shm` next to the real file.
+ * `links`: the number of dangling links to follow.
+ */
+export function resolveLinks(path: string, links = 40): string {
+  if (fs.existsSync(path)) return fs.realpathSync.native(path)
+  const target = attempt(() => resolve(fs.realpathSync.native(dirname(path)), fs.readlinkSync(path)))
+  return target === undefined || links === 0 ? path : resolveLinks(target, links - 1)
 }
 
 /**

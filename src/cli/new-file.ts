@@ -15,7 +15,7 @@ export type FileOptions = { replace?: boolean | undefined; source?: string | und
  * CommandError, for example if the path exists and is not a file to `replace`, or with an error of `write`.
  */
 export async function writeNewFile<T>(path: string, options: FileOptions, write: (to: string) => Promise<T>) {
-  const target = resolveLinks(path)
+  const target = resolveLinks(path, 0)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
   // Also removes the files that SQLite creates next to it.

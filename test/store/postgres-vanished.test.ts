@@ -110,7 +110,7 @@ it('opens few sessions while the standbys do not answer', async (t) => {
   for (const standby of cluster.standbys) standby.signal('SIGSTOP')
   for (let round = 0; round < 4; round++) {
     await Promise.allSettled(useAll())
-    t.equal(await note(), 1, 'waits for no standby')
+    t.equal(await eventually(note), 1, 'waits for no standby')
     const more = (await countSessions(cluster)) - before
     t.ok(more <= 3, `${more} more sessions`)
   }

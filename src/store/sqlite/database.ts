@@ -8,7 +8,7 @@ import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { isLocked, untilFree } from './locks.ts'
+import { untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
 /** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
@@ -32,16 +32,13 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
   try {
     refuseStrayLog(path)
     // Looked at first, because another process may be making the files.
-    const logBytes = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })?.size
-    const index = statSync(`${resolveLinks(path)}-shm`, { throwIfNoEntry: false })
-    const isUsed = index && isLocked(index)
+    const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
+    const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
-    // SQLite would remove the log.
-    if (logBytes && !before?.size)
-      throw new StoreRefused(`${path}-wal belongs to a missing database: put it back, or move the log away`)
-    if (isUsed && !before?.size)
+    // SQLite would remove the log, or share the index with a process that still uses the missing database.
+    if (left && !before?.size)
       throw new StoreRefused(
-        `${path}-shm belongs to a missing database that a process is still using: stop it, or put the database back`,
+        `${left} belongs to a missing database: put it back, or stop all processes that use it, and move the file away`,
       )
     if (!before) makeFile(path)
     // Looks at what is there before changing anything.
@@ -89,7 +86,7 @@ function configure(db: DatabaseSync): void {
 
 /** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
 function makeTables(db: DatabaseSync, path: string): void {
-  if (pragma(db, 'user_version') === version) return
+  if (untilFree(() => pragma(db, 'user_version')) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
   for (const { sqlite } of steps.slice(Number(pragma(db, 'user_version')))) db.exec(sqlite)

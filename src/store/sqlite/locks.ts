@@ -1,6 +1,4 @@
-// Locks of SQLite that other programs hold.
-import { readFileSync, type Stats } from 'node:fs'
-import { attempt } from '../../attempt.ts'
+// Waits for locks of SQLite that other programs hold.
 import { isBusy } from './errors.ts'
 
 /** Time to wait for the lock of another program on the file. */
@@ -24,11 +22,6 @@ export function untilFree<T>(attempt: () => T, waitMs = lockMs): T {
     }
     pause()
   }
-}
-
-/** True if a process has a lock on a file, as each connection has on its `-shm`; undefined where locks are not listed. */
-export function isLocked({ ino }: Stats): boolean | undefined {
-  return attempt(() => readFileSync('/proc/locks', 'utf8'))?.includes(`:${ino} `)
 }
 
 /** Blocks the thread for a moment. */

@@ -1,11 +1,10 @@
 // The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
 // not beside its database, or would use it for another database. Therefore this process writes the log back before it
 // exits, unless another program may be using either file, or a copy of the database may need the log.
-import { fchmodSync, fstatSync, readlinkSync, type Stats, statSync } from 'node:fs'
+import { fchmodSync, fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
-import { isLocked } from './locks.ts'
 
 const find = (name: string) => attempt(() => statSync(name))
 
@@ -45,7 +44,10 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   /** True if another program has a database open with a different `-shm`, and therefore with other locks. */
   function hasOtherLocks(base: string): boolean {
     const index = find(`${base}-shm`)
-    return index !== undefined && !isSameFile(index, ids[2]) && isLocked(index) !== false
+    if (index === undefined || isSameFile(index, ids[2])) return false
+    // Each connection locks the `-shm`, as long as it is open.
+    const locks = attempt(() => readFileSync('/proc/locks', 'utf8'))
+    return locks === undefined || locks.includes(`:${index.ino} `)
   }
 
   return {
