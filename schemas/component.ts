@@ -6,7 +6,7 @@ export function component<T extends TSchema>(name: string, schema: T): T {
   return { ...schema, $id: name }
 }
 
-/** A typed reference to a component: `{ $ref }` on the wire, the component's own type in TypeScript. */
+/** A typed reference to a component: `{ $ref }` on the wire, the component's type in TypeScript. */
 export function ref<T extends TSchema>(schema: T) {
   return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` })
 }

@@ -31,7 +31,7 @@ export const headers = {
     example: 'Accept-Encoding',
   },
   'Content-Encoding': {
-    description: 'How the list is compressed, as negotiated by `Accept-Encoding`.',
+    description: 'The compression of the list, as negotiated by `Accept-Encoding`.',
     schema: string,
     example: 'gzip',
   },
@@ -60,7 +60,7 @@ export const headers = {
     example: '"default";r=50;t=1',
   },
   'WWW-Authenticate': {
-    description: 'Why the request was not authorized (RFC 6750, section 3).',
+    description: 'The authentication scheme, and the reason for the refusal (RFC 6750, section 3).',
     required: true,
     schema: string,
     examples: {

@@ -1,4 +1,4 @@
-// All named shapes of the contract: its `components.schemas`.
+// The named schemas of the contract (`components.schemas`).
 import { NewPlant, Plant, PlantList } from './plant.ts'
 import { Fault, FaultCode, Problem, ProblemType } from './problem.ts'
 

@@ -1,20 +1,20 @@
-// The schemas of plants, and of the query of a list.
+// The schemas of plants, and of the query parameters of a list.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-// Patterns that ECMAScript with and without the `u` and `v` flags, RE2 and Rust read alike: only ASCII, a single
-// pattern per text, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
+// Patterns with the same meaning in ECMAScript (with and without the `u` and `v` flags), RE2 and Rust: only ASCII, one
+// pattern per string, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
 // Half of these engines cannot represent lone surrogates, so a custom keyword of the service's validator refuses them.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
 /** Spaces and no-break spaces, then the first other character: disjoint classes, so that nothing backtracks. */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
-/** The keyword of texts without lone surrogates. The contract leaves it out. */
+/** The keyword that refuses lone surrogates in a string. The contract omits it. */
 export const wellFormed = 'x-well-formed'
 
 const noControls = 'must not contain control characters (U+0000 to U+001F, U+007F to U+009F)'
-/** What the patterns require, as details of faults. */
+/** Fault details, by pattern. */
 export const patternWords: Readonly<Record<string, string>> = {
   [plain]: noControls,
   [visible]: `${noControls}, and must contain a character other than spaces and no-break spaces`,
@@ -41,7 +41,7 @@ const tag = Type.String({
   examples: ['Alnus glutinosa', ''],
 })
 
-/** The fields of a plant that are stored and shown, in the order of their serialization; optional ones come last. */
+/** The stored and returned fields of a plant, in the order of serialization; optional ones come last. */
 const shown = { name, tag }
 
 /** Lists the names of these fields in a sentence: `name or tag`. */
@@ -50,7 +50,7 @@ export function listShown(word: 'and' | 'or', quote = ''): string {
   return joinWords(fields, word)
 }
 
-/** Joins words for a sentence: `a, b and c`. There must be at least two. */
+/** Joins two or more words for a sentence: `a, b and c`. */
 export function joinWords(words: readonly string[], last: 'and' | 'or'): string {
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
@@ -86,7 +86,7 @@ export type NewPlant = Static<typeof NewPlant>
 export const Plant = component(
   'Plant',
   Type.Object(shown, {
-    description: 'A plant of the store.',
+    description: 'A plant in the store.',
     additionalProperties: false,
     examples: [{ name: 'Black alder', tag: 'Alnus glutinosa' }],
   }),
@@ -133,7 +133,7 @@ export const Conditions = Type.Object(
     'If-None-Match': Type.Optional(
       Type.String({
         description:
-          'Entity tags of lists that you already have. The response is 304 if one of them is current (RFC 9110, 13.1.2).',
+          'Entity tags of cached lists. The response is 304 if one of them is current (RFC 9110, 13.1.2).',
       }),
     ),
   },

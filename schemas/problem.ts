@@ -24,7 +24,7 @@ export const Fault = component(
   Type.Object(
     {
       code: ref(FaultCode),
-      detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be a string'] }),
+      detail: Type.String({ description: 'A human-readable explanation.', examples: ['must be a string'] }),
       pointer: Type.Optional(
         Type.String({
           description:
@@ -91,7 +91,7 @@ export const Problem = component(
         examples: [400],
       }),
       detail: Type.String({
-        description: 'What is wrong with this request.',
+        description: 'A human-readable explanation of the problem with this request.',
         examples: ['The request has 1 fault.'],
       }),
       errors: Type.Optional(

@@ -1,13 +1,13 @@
 // The catalogue of problems. Responses, the contract, its examples and the problem pages are generated from it.
 import { joinWords, listShown } from './plant.ts'
 
-/** The largest body of a request. */
+/** Maximum size of a request body. */
 export const maxBodyBytes = 16 * 1024
 
-/** The most faults that a problem lists. */
+/** Maximum number of faults in a problem. */
 export const maxFaults = 20
 
-/** The problem types: each has a URI below the base path, with a page, for which `meaning` and `advice` are Markdown. */
+/** The problem types. Each has a page below the base path, with `meaning` and `advice` (Markdown). */
 export const problemTypes = {
   'invalid-request': {
     status: 400,

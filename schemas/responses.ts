@@ -38,7 +38,7 @@ const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 
 /** Error responses of both operations. */
 const errors = {
-  400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
+  400: problem('The request is not valid. `errors` lists its faults and their locations.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
   408: early(problems.timeout.detail),
@@ -54,12 +54,12 @@ export const addPlantResponses = {
   ...errors,
   409: problem(`${problems.idTaken.detail} Nothing was changed.`, ofRate),
   413: problem(problems.bodyTooLarge.detail, ofRate),
-  415: problem('The Content-Type is not JSON in UTF-8, or there is a Content-Encoding.', [
+  415: problem('The Content-Type is not JSON in UTF-8, or the body has a Content-Encoding.', [
     'Accept-Encoding',
     ...ofRate,
   ]),
   503: problem(
-    'The store cannot add the plant right now. `type` says whether nothing was added or the outcome is unknown.',
+    'The store cannot add the plant right now. `type` shows whether nothing was added or the outcome is unknown.',
     ['Retry-After', ...ofRate],
   ),
 }

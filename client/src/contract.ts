@@ -65,7 +65,7 @@ export interface components {
             id?: number;
         };
         /**
-         * @description A plant of the store.
+         * @description A plant in the store.
          * @example {
          *       "name": "Black alder",
          *       "tag": "Alnus glutinosa"
@@ -124,7 +124,7 @@ export interface components {
              */
             status: number;
             /**
-             * @description What is wrong with this request.
+             * @description A human-readable explanation of the problem with this request.
              * @example The request has 1 fault.
              */
             detail: string;
@@ -155,7 +155,7 @@ export interface components {
         Fault: {
             code: components["schemas"]["FaultCode"];
             /**
-             * @description What is wrong, for people.
+             * @description A human-readable explanation.
              * @example must be a string
              */
             detail: string;
@@ -204,7 +204,7 @@ export interface components {
          */
         Vary: string;
         /**
-         * @description How the list is compressed, as negotiated by `Accept-Encoding`.
+         * @description The compression of the list, as negotiated by `Accept-Encoding`.
          * @example gzip
          */
         "Content-Encoding": string;
@@ -228,7 +228,7 @@ export interface components {
          * @example "default";r=50;t=1
          */
         RateLimit: string;
-        /** @description Why the request was not authorized (RFC 6750, section 3). */
+        /** @description The authentication scheme, and the reason for the refusal (RFC 6750, section 3). */
         "WWW-Authenticate": string;
         /**
          * @description Tells browsers not to guess the media type.
@@ -257,7 +257,7 @@ export interface operations {
                 after?: string;
             };
             header?: {
-                /** @description Entity tags of lists that you already have. The response is 304 if one of them is current (RFC 9110, 13.1.2). */
+                /** @description Entity tags of cached lists. The response is 304 if one of them is current (RFC 9110, 13.1.2). */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -298,7 +298,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is not valid. `errors` lists its faults and their places. */
+            /** @description The request is not valid. `errors` lists its faults and their locations. */
             400: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -446,7 +446,7 @@ export interface operations {
                     "application/json": components["schemas"]["Plant"];
                 };
             };
-            /** @description The request is not valid. `errors` lists its faults and their places. */
+            /** @description The request is not valid. `errors` lists its faults and their locations. */
             400: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -539,7 +539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Content-Type is not JSON in UTF-8, or there is a Content-Encoding. */
+            /** @description The Content-Type is not JSON in UTF-8, or the body has a Content-Encoding. */
             415: {
                 headers: {
                     "Accept-Encoding": components["headers"]["Accept-Encoding"];
@@ -594,7 +594,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The store cannot add the plant right now. `type` says whether nothing was added or the outcome is unknown. */
+            /** @description The store cannot add the plant right now. `type` shows whether nothing was added or the outcome is unknown. */
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
