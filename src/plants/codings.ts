@@ -1,4 +1,4 @@
-// Content codings: which one a client gets (RFC 9110, section 12.5.3), and how it is made.
+// Content codings: negotiation (RFC 9110, section 12.5.3) and compression.
 import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 import { LRUCache } from 'lru-cache'
@@ -6,9 +6,9 @@ import { LRUCache } from 'lru-cache'
 export type Compression = 'zstd' | 'br' | 'gzip'
 export type Coding = Compression | 'identity'
 
-/** By preference among equal weights: zstd takes the least time for its size. */
+/** Preference at equal weights. zstd is the fastest for its compression ratio. */
 const preferred: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
-/** Preference among the codings that `*` matches: the most widely supported first. */
+/** Preference among the codings matched by `*`: the most widely supported first. */
 const unnamed = preferred.toReversed()
 
 /** Matches an element of Accept-Encoding with its weight, up to the comma. */
@@ -16,15 +16,15 @@ const elements =
   /(?:^|,)[\t ]*(zstd|br|gzip|x-gzip|identity|\*)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?(?=,|$)/gi
 
 /**
- * Returns the codings that an Accept-Encoding allows, best first: by weight; at equal weights named ones before those
- * matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding is treated
- * as absent.
+ * Returns the codings allowed by an Accept-Encoding, best first: by weight; at equal weights, named codings before
+ * those matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding
+ * counts as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
   return accepted === undefined ? ['identity'] : ranked.memo(accepted)
 }
 
-/** Clients send few different headers, of at most 16 KiB each. */
+/** Clients send few distinct headers, of at most 16 KiB each. */
 const ranked = new LRUCache<string, Coding[]>({ max: 200, memoMethod: rank })
 
 function rank(accepted: string): Coding[] {
@@ -33,7 +33,7 @@ function rank(accepted: string): Coding[] {
   for (const [, name = '', weight = '1'] of accepted.matchAll(elements))
     weights.set(name.toLowerCase().replace(/^x-/, ''), Number(weight))
   const any = weights.get('*')
-  // Identity is acceptable unless it is refused, but ranks below everything that is named.
+  // Identity is acceptable unless it is refused, but ranks below all named codings.
   const weigh = (coding: Coding) =>
     weights.get(coding) ?? any ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
   const named = preferred.filter((coding) => weights.has(coding))
@@ -59,7 +59,7 @@ export const compress: Record<Compression, (bytes: Buffer) => Promise<Buffer>> =
   gzip: (bytes) => promisify(zlib.gzip)(bytes, page.gzip),
 }
 
-/** Makes a stream that compresses a long list. */
+/** Creates a stream that compresses a long list. */
 export function makeCompressor(coding: Compression) {
   if (coding === 'br') return zlib.createBrotliCompress(page.br)
   if (coding === 'gzip') return zlib.createGzip({ level: 2 })

@@ -4,7 +4,7 @@ import { NewPlant, patternWords, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
 import { maxFaults } from '../../schemas/problems.ts'
 
-/** Options of Ajv, for requests and imports: it coerces nothing, drops nothing, and finds every fault. */
+/** Options of Ajv, for requests and imports: no coercion, no removal of members, and all faults. */
 export const ajvOptions = {
   coerceTypes: false,
   removeAdditional: false,
@@ -18,7 +18,7 @@ export const ajvOptions = {
 
 type Part = 'body' | 'querystring'
 
-/** Makes a function that describes the faults of a plant to add, up to `maxFaults`; undefined if there is none. */
+/** Returns a function that describes up to `maxFaults` faults of a plant to add; undefined if it is valid. */
 export function makePlantCheck(): (value: unknown) => string | undefined {
   const validate = new Ajv({ ...ajvOptions, formats: { int32: true, int64: true } }).compile(NewPlant)
   return (value) => {
@@ -28,12 +28,12 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
   }
 }
 
-/** Turns Ajv's errors for a part of a request into faults, one for each mistake. */
+/** Converts Ajv's errors for a part of a request into faults, one per mistake. */
 export function describeFaults(errors: readonly ErrorObject[], part: Part): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // For an empty text only the length is reported, and for a parameter only one fault.
+    // An empty string has only a length fault, and a parameter only one fault.
     const key =
       fault.parameter ??
       `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
@@ -42,7 +42,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   return [...faults.values()]
 }
 
-/** The place of an error: a JSON Pointer into a body (RFC 6901, section 3), or the name of a parameter. */
+/** Returns the location of an error: a JSON Pointer into a body (RFC 6901, section 3), or the name of a parameter. */
 function locate({ instancePath, params }: ErrorObject, part: Part): Pick<Fault, 'pointer' | 'parameter'> {
   const name: string | undefined = params.missingProperty ?? params.additionalProperty
   if (part !== 'body') return { parameter: name ?? instancePath.slice(1) }
@@ -67,7 +67,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
     const characters = params.limit === 1 ? 'character' : 'characters'
     return { code: 'length', detail: `must have at ${side} ${params.limit} ${characters}` }
   }
-  // A number that is too large for a double becomes Infinity, which is not an integer.
+  // A number that is too large for a double is parsed as Infinity, which is not an integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
   if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
     const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum

@@ -5,26 +5,26 @@ import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime, storeLimitMs } from '../store/in-time.ts'
 
-/** The most plants that may wait for the next batch. */
+/** Maximum number of plants that wait for the next batch. */
 const maxWaiting = 4096
-/** A plant whose deadline is closer than this is not added, because its deadline would apply to the whole batch. */
+/** A plant with a closer deadline is not added, because its deadline would apply to the whole batch. */
 const shortestAttemptMs = 500
-/** The longest wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
+/** Maximum wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
 const maxGatherMs = 3
 const timerMs = 1
-/** Time after the deadline for the store to report its own time-out, which says more. */
+/** Time after the deadline for the store to report its own time-out, which has more detail. */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
-/** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
+/** `deadlineMs` (of `performance.now()`): when the store gives up; `isGone`: true after the client disconnected. */
 type Waiter = { deadlineMs: number; isGone: () => boolean }
 
 type Waiting = Waiter & { entry: Entry } & Omit<PromiseWithResolvers<Outcome>, 'promise'>
 
 /**
- * Makes `append`, which adds an entry to the next batch, and resolves to its outcome once it is on stable storage. An entry
- * whose client has left before the batch begins is not added. It rejects with StoreUnavailable: `overloaded` if too many
- * wait, `nothing-added`, or `unknown`.
+ * Returns `append`, which adds an entry to the next batch, and resolves to its outcome once it is on stable storage. It
+ * does not add an entry if the client disconnects before the batch begins. It rejects with StoreUnavailable:
+ * `overloaded` if too many plants wait, `nothing-added`, or `unknown`.
  */
 export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   let line: Waiting[] = []
@@ -58,8 +58,9 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   }
 
   /**
-   * Waits for `expected` plants: those of this turn of the event loop, and of clients that were just answered and tend
-   * to send the next one at once. Stops when none arrives for a moment, or after the time of a commit.
+   * Waits for `expected` plants: those of this turn of the event loop, and those of clients that just received a
+   * response and may send the next plant at once. Stops when none arrives for a moment, or after the duration of the
+   * last commit, at most `maxGatherMs`.
    */
   async function gather(expected: number, commitMs: number): Promise<void> {
     const endMs = performance.now() + Math.min(commitMs, maxGatherMs)
@@ -72,7 +73,7 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
     } while (line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
   }
 
-  /** Commits a batch, and settles its plants. Resolves to the time that it took in milliseconds. */
+  /** Commits a batch, and settles its plants. Resolves to the duration in milliseconds. */
   async function commit(batch: Waiting[]): Promise<number> {
     const entries = batch.map(({ entry }) => entry)
     const deadlineMs = Math.min(...batch.map(({ deadlineMs }) => deadlineMs))
@@ -95,14 +96,14 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   }
 }
 
-/** Returns those that are still in time; rejects the others. */
+/** Returns the plants that can still be added in time; rejects the others. */
 function refuseLate(waiting: Waiting[]): Waiting[] {
   const soonMs = performance.now() + shortestAttemptMs
   return waiting.filter(({ isGone, deadlineMs, reject }) => {
     const hasLeft = isGone()
     if (!hasLeft && deadlineMs >= soonMs) return true
     const reason = hasLeft ? 'the client disconnected' : 'the deadline is too close'
-    // A client that left is not a store failure, and its access line reports it.
+    // A disconnected client is not a store failure, and the access log reports it.
     reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isQuiet: hasLeft }))
     return false
   })

@@ -1,18 +1,18 @@
-// The JSON text of a plant. It is created once, then stored in the log, compared with retries, and copied into responses.
+// The JSON text of a plant: created once, stored in the log, compared with retries, and copied into responses.
 import type { TObject } from '@sinclair/typebox'
 import buildSerializer from 'fast-json-stringify'
 import { Plant } from '../../schemas/plant.ts'
 
 /**
- * The version of the text that `serializeItem` makes, part of every ETag. Increase it with any change of that text,
- * even of the order of members: lists in two formats must not share an ETag.
+ * The version of the format of `serializeItem`, which is part of every ETag. Increment it with any change of the
+ * format, even of the order of members: lists in two formats must not share an ETag.
  */
 export const itemFormat = 1
 
-/** Serializes a plant; the id of a new one is left out. */
+/** Serializes a plant, without the id of a new plant. */
 export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)
 
-/** The longest item in bytes: texts of maximum length at four bytes per character, and 24 bytes for other values. */
+/** Maximum size of an item: strings of maximum length at four bytes per character, and 24 bytes for other values. */
 export function longestItemBytes({ properties }: TObject): number {
   const members = Object.entries(properties).map(
     ([name, { maxLength = 6 }]) => JSON.stringify(name).length + ':"",'.length + 4 * maxLength,

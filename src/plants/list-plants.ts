@@ -1,4 +1,4 @@
-// Lists plants, without Fastify: maps the parts of a request to status, headers and body.
+// Lists plants, independently of Fastify: maps the parts of a request to status, headers and body.
 import type { Readable } from 'node:stream'
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Meter } from '../metrics.ts'
@@ -18,18 +18,18 @@ type ListRequest = {
   acceptEncoding?: string | undefined
 }
 
-/** `headers`: without those of the body; `body`: absent with 304, and for HEAD. */
+/** `headers`: except the content headers; `body`: absent for a 304 and for HEAD. */
 type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
 type Headers = Record<string, string>
 
-/** `path`: of the list as clients see it, for its `Link`. */
+/** `path`: the path of the list as clients see it, for `Link`. */
 export type ListOptions = { log: PlantLog; path: string; meter: Meter }
 
-/** Makes the function that lists plants. It rejects with ProblemError, or StoreUnavailable: `unread`, `overloaded`. */
+/** Returns a function that lists plants. It rejects with ProblemError, or StoreUnavailable: `unread`, `overloaded`. */
 export function makeListPlants({ log, path, meter }: ListOptions) {
   const readHead = shareHead(log)
   const pages = new Pages(log, meter)
-  /** Most requests ask for the same list as the previous request. Caching it saves 5 % of a request. */
+  /** Most requests are for the same list as the previous request. Caching it saves 5 % of the time of a request. */
   let latest: { head: Head; url: string; range: Range; headers: Headers } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer> {
@@ -62,7 +62,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
 const beginning = { last: 0, mark: '' }
 
-/** The cursor is from another store, or its plant was lost. */
+/** The error for a cursor from another store, or of a lost plant. */
 function badCursor() {
   const detail = 'must come from the Link header of an earlier response of this store'
   return invalid([{ code: 'format', detail, parameter: 'after' }])

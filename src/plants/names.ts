@@ -1,6 +1,6 @@
-// The entity tag of a list, which permanently identifies its bytes and is its name in the cache, and the cursor and the
-// `Link` of its next page. The mark of the last plant identifies the log: two logs whose row n has the same mark contain the
-// same plants up to n.
+// The entity tag of a list, which permanently identifies its bytes and is its key in the cache; the cursor and the
+// `Link` of its next page. The mark of the last plant identifies the log: two logs with the same mark in row n contain
+// the same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'
 import { itemFormat } from './item.ts'
@@ -11,38 +11,38 @@ import { itemFormat } from './item.ts'
  */
 export type Range = { etag: string; after: number; last: number; mark: string }
 
-/** Makes the range of a list. `head`: was read with the mark of `last`. */
+/** Returns the range of a list. `head` must include the mark of `last`. */
 export function rangeOf(after: number, last: number, head: Head): Range {
   const mark = last === head.position ? head.mark : String(head.markOf(last))
   return { etag: `W/"${itemFormat}.${after}-${last}.${mark}"`, after, last, mark }
 }
 
 /**
- * Matches a list of entity tags (RFC 9110, section 13.1.2), which may have empty elements. White space can match in one
- * place only, so that the time to refuse a header is linear in its length.
+ * Matches a list of entity tags (RFC 9110, section 13.1.2), which may have empty elements. White space is matched by
+ * exactly one part of the pattern, so that the time to refuse a header is linear in its length.
  */
 const tagList = /^(?:[\t ]*(?:(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"[\t ]*)?(?:,|$))+$/
 const tag = /"[^"]*"/g
 
-/** True if `If-None-Match` names the entity tag, by weak comparison, or is `*`. A malformed header names none. */
+/** True if `If-None-Match` is `*` or contains the entity tag (weak comparison). False for a malformed header. */
 export function isNamed(etag: string, ifNoneMatch: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true
   if (!tagList.test(ifNoneMatch)) return false
   return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
 }
 
-/** Makes the cursor of the page after a range: the range's last position in base 36, and its mark. */
+/** Builds the cursor of the page after a range: the range's last position in base 36, and its mark. */
 export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
   return `${last.toString(36)}-${mark}`
 }
 
-/** Reads a cursor that has the form of `ListQuery.after`; undefined unless `cursorOf` would write it exactly so. */
+/** Parses a cursor that has the form of `ListQuery.after`; undefined if it is not the canonical form of `cursorOf`. */
 export function readCursor(cursor: string): { last: number; mark: string } | undefined {
   const read = { last: Number.parseInt(cursor, 36), mark: cursor.slice(cursor.indexOf('-') + 1) }
   return cursorOf(read) === cursor ? read : undefined
 }
 
-/** Makes the `Link` to the page after a range (RFC 8288). `path`: of the list as clients see it. */
+/** Builds the `Link` to the page after a range (RFC 8288). `path`: the path of the list as clients see it. */
 export function linkTo(range: Range, { path, query }: { path: string; query: ListQuery }): string {
   const next = Object.entries({ ...query, after: cursorOf(range) })
   const parameters = next.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)

@@ -1,5 +1,5 @@
-// The bytes of lists. A page is read in one piece and cached, plain and compressed, under its entity tag, so it
-// cannot be stale. A longer list is streamed, part by part.
+// The bytes of lists. A page is read as a whole, and cached plain and compressed. It is never stale, because its key is
+// the entity tag. A longer list is streamed, part by part.
 import { pipeline, Readable } from 'node:stream'
 import { LRUCache } from 'lru-cache'
 import { Plant } from '../../schemas/plant.ts'
@@ -11,18 +11,18 @@ import { type Coding, compress, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
 
-/** The largest page. With smaller pages a long list takes longer; with larger ones it uses more memory. */
+/** Maximum size of a page. With smaller pages a long list takes longer; with larger ones it uses more memory. */
 const pageBytes = 256 * 1024
-/** The number of plants that fit into a page whatever their size. */
+/** Number of plants that fit into a page at any size. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
-/** Aim below the limit, as plants differ in size. */
+/** Below the limit, because plants differ in size. */
 const aimedBytes = 0.9 * pageBytes
-/** Assumed size of an item until some have been read. */
+/** Assumed mean size of an item before the first read. */
 const usualBytes = 100
 const maxKeptBytes = 32 * 2 ** 20
-/** Compression does not help if a page and its headers fit into one packet anyway. */
+/** Compression is useless if a page and its headers fit into one packet. */
 const fewestBytes = 1024
-/** The most pages that are read, pages that are compressed, and long lists that are sent at one time. */
+/** Limits of concurrent reads, of compressions (`maxReads` if the client refuses a plain page), and of long lists. */
 const maxReads = 200
 const maxCompressions = 16
 const maxStreams = 100
@@ -53,8 +53,8 @@ export class Pages {
   }
 
   /**
-   * Returns a list in the best of the codings; plain, unless that is refused, if it is small or too many pages are being
-   * compressed. Rejects with StoreUnavailable: `unread`, `overloaded`.
+   * Returns a list in the best of the codings. If it is small, or too many pages are being compressed, it is plain
+   * unless the client refuses that. Rejects with StoreUnavailable: `unread`, `overloaded`.
    */
   get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
     const [best = 'identity'] = codings
@@ -89,7 +89,7 @@ export class Pages {
     return part.array
   }
 
-  /** Calls `make` once, and shares its result with everyone who asks for the name meanwhile. */
+  /** Calls `make`. Concurrent callers with the same name share the result. */
   #once<T>(making: Map<string, Promise<T>>, name: string, make: () => Promise<T>): Promise<T> {
     let coming = making.get(name)
     if (coming) return coming
@@ -99,7 +99,7 @@ export class Pages {
     return coming
   }
 
-  /** Reads as many plants after `after` as fit into a page, at least one. A part that is too large is read again. */
+  /** Reads as many plants after `after` as fit into a page. If the part is too large, reads again with fewer plants. */
   async #readPart(range: Range, after: number): Promise<Part> {
     let count = Math.min(range.last - after, fitting(this.#meanBytes))
     for (;;) {
@@ -113,7 +113,7 @@ export class Pages {
     }
   }
 
-  /** Reads the mark of a position within a range, if the log still holds that. */
+  /** Reads the mark of a position within a range. Rejects if the log no longer contains the range. */
   async #readMark(position: number, { last, mark }: Range): Promise<string> {
     const head = await this.#log.head([position, last])
     const found = head.markOf(position)
@@ -121,14 +121,14 @@ export class Pages {
     throw new StoreUnavailable('unread', `the log no longer contains the plants up to ${last}`)
   }
 
-  /** Opens a stream of a long list. It prepares one part ahead of its reader. Clients do not share streams. */
+  /** Opens a stream of a long list, which reads one part ahead. Clients do not share streams. */
   #open(range: Range, first: Part, [coding = 'identity']: readonly Coding[]): Body {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
     const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
-    // An error of one stream destroys the other, too.
+    // The pipeline destroys both streams if one of them fails.
     const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
     return { coding, bytes }
   }
@@ -136,7 +136,7 @@ export class Pages {
   async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
     for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
       const isLast = part.reached === range.last
-      // The brackets between two parts become a comma.
+      // A comma replaces the brackets between two parts.
       if (part !== first) part.array[0] = comma
       yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return

@@ -1,16 +1,16 @@
-// Reads the head of the log once for all lists that wait at one moment.
+// Reads the head of the log once for all lists that wait for it.
 import type { Head, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
 
-/** The most lists that may wait for one read of the head. */
+/** Maximum number of lists that wait for one read of the head. */
 const maxWaiting = 10_000
 
 type HeadRead = { count: number; positions: Set<number>; head: Promise<Head> }
 
-/** Makes `readHead`. */
+/** Returns `readHead`. */
 export function shareHead(log: PlantLog) {
-  /** The next read, which has not begun yet: more lists can still join it. */
+  /** The next read. Lists can join it until it begins. */
   let next: HeadRead | undefined
   /** Resolves when the read in progress has ended. */
   let current: Promise<unknown> | undefined
@@ -32,9 +32,9 @@ export function shareHead(log: PlantLog) {
     return { count: 0, positions, head: current ? inTime(read(positions)) : read(positions) }
   }
 
-  /** Begins after the current read: that one may have begun before the request arrived, and so be stale for it. */
+  /** Waits for the current read, which may have begun before the request arrived, and may therefore be stale for it. */
   async function read(positions: Set<number>): Promise<Head> {
-    // Requests that were read in this turn of the event loop share the read.
+    // Requests that arrive in the same turn of the event loop share the read.
     await (current ?? new Promise(setImmediate))
     next = undefined
     const head = log.head([...positions])

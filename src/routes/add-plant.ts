@@ -1,4 +1,4 @@
-// POST /plants: answered once the plant is on stable storage.
+// POST /plants: responds once the plant is on stable storage.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { preParsingHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
@@ -13,8 +13,8 @@ import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
 
 /**
- * How long a plant may still be added after the verdict on its token has expired. With the two seconds that a verdict is
- * cached, a revocation takes effect within five.
+ * Time after the expiry of the token's verdict in which a plant may still be added. Verdicts are cached for 2 s, so
+ * that a revocation takes effect within 5 s.
  */
 const revocationMs = 3000
 
@@ -30,11 +30,11 @@ const schema = {
 
 const config = { scope: 'plants:write' } as const
 
-/** Sends 100 Continue on the same condition as Node (RFC 9110, section 10.1.1), unless the body is too large. */
+/** Sends 100 Continue on the same conditions as Node (RFC 9110, section 10.1.1), unless the body is too large. */
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   const { expect = '', 'content-length': length = 0 } = raw.headers
   const isAsked = /(^|\W)100-continue($|\W)/i.test(expect) && raw.httpVersionMinor > 0
-  // Without 100 the client may send its next request instead of the body.
+  // Without a 100, the client may send its next request instead of the body.
   if (isAsked && Number(length) > maxBodyBytes) reply.raw.shouldKeepAlive = false
   else if (isAsked) reply.raw.writeContinue()
   done(null, payload)
@@ -51,11 +51,11 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-      // False also once bytes behind the body were answered with 400; undefined for `inject`.
+      // `writable` is also false after a 400 for bytes behind the body; it is undefined for `inject`.
       isGone: () => request.raw.socket.writable === false,
     })
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
-    // The schema of the response has no id.
+    // The response schema omits the id.
     return plant
   })
 }

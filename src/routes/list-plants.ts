@@ -1,4 +1,4 @@
-// GET /plants: a page of the log, or all of it, no older than the request.
+// GET /plants: a page of the log, or the whole log, as of the request or later.
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, preValidationHookHandler } from 'fastify'
@@ -20,10 +20,10 @@ const schema = {
 
 const config = { scope: 'plants:read' } as const
 
-/** Matches an integer in decimal digits. `-0` stays a text, so that the schema refuses it. */
+/** Matches an integer in decimal digits. `-0` stays a string, which the schema refuses. */
 const integer = /^(?:-(?!0+$))?[0-9]+$/
 
-/** Turns a limit in decimal digits into a number. */
+/** Converts a limit in decimal digits to a number. */
 const readLimit: preValidationHookHandler = (request, _reply, done) => {
   const query = request.query as Record<string, unknown>
   if (typeof query.limit === 'string' && integer.test(query.limit)) query.limit = Number(query.limit)
@@ -45,17 +45,17 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     reply.code(status).headers(headers)
     if (status === 200) reply.type('application/json; charset=utf-8')
     if (coding !== undefined && coding !== 'identity') reply.header('content-encoding', coding)
-    // CORS may have set another Vary.
+    // The CORS plugin may have set Vary.
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
-    // Without a body, Fastify would send `content-length: 0` for a HEAD.
+    // Without a stream, Fastify would send `content-length: 0` for HEAD.
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
+    // Each item was serialized by its schema when it was added; Fastify does not serialize bytes.
     return reply.send(body)
   })
 }
 
-/** Sends a long list. If it fails, the connection is reset, so that no client mistakes a part for the whole list. */
+/** Sends a long list. If that fails, the connection is reset, so that no client mistakes a part for the whole list. */
 function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw, server } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
@@ -64,7 +64,7 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
     raw.statusCode = 500
     reset()
   })
-  // The client has not read anything for a while.
+  // The client has stopped reading.
   raw.once('timeout', reset)
   server.slowAnswers.set(request.raw.socket, raw)
   return reply.send(list)
