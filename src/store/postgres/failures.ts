@@ -26,14 +26,14 @@ const advice: Record<string, string> = {
   'Unknown authenticationOk message type 9': gssapi,
 }
 
-/** Makes the error of one server (host:port/database), with words for operators. `cause`: the error itself. */
+/** Builds the error of one server (host:port/database), with advice for operators. `cause`: the original error. */
 export function failureOf(server: string, cause: Error & { code?: string }): Error {
   const todo = advice[cause.code ?? cause.message]
   const reason = cause.message || String(cause.code)
   return new Error(`${server}: ${todo ? `${todo} (${reason})` : reason}`, { cause })
 }
 
-/** True if a retry would fail too, as the server refused the request itself. */
+/** True if a retry would also fail, because the request itself was refused. */
 export function isFinal(error: unknown): boolean {
   const { cause = error } = error as Error
   if ([error, cause].some((one) => one instanceof StoreRefused || one instanceof StoreUnavailable))
@@ -53,7 +53,7 @@ const words = {
   unread: 'the database could not be read',
 }
 
-/** Makes a handler for `catch` that throws the error of a store. */
+/** Returns a handler for `catch` that throws StoreUnavailable. */
 export function refuse(outcome: keyof typeof words): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof StoreUnavailable && cause.outcome === 'overloaded') throw cause

@@ -1,14 +1,14 @@
-// Reads `postgres://` URLs: their servers, their parameters, and how safely they are reached.
+// Reads `postgres://` URLs: servers, parameters and TLS modes.
 import type pg from 'pg'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /**
- * The supported parameters; our sessions set others, such as application_name, themselves. pg ignores unknown ones
- * silently: with a misspelt sslmode, passwords would be sent without encryption.
+ * The supported parameters. Our sessions set others, such as application_name, themselves. pg ignores unknown
+ * parameters silently: with a misspelt sslmode, passwords would be sent without encryption.
  */
 const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password host port options'.split(' ')
 
-/** Returns the fault of a URL, as the end of a sentence. It repeats no values, which may be passwords. */
+/** Returns the fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
   const urls = splitHosts(url)
   // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
@@ -34,10 +34,10 @@ export function splitHosts(url: string): string[] {
 
 /** Reads the URL of one server for pg. */
 export function readUrl(url: string): pg.ClientConfig {
-  // Not parsed by WHATWG's rules: the URL of a socket has no host.
+  // Not a WHATWG URL: the URL of a socket has no host.
   const [start = '', query] = url.split(/\?(.*)/s)
   const given = new URLSearchParams(query)
-  // pg treats these modes as verify-full, and prints nine lines about it.
+  // pg treats these modes as verify-full, but prints a nine-line warning.
   if (['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? ''))
     given.set('sslmode', 'verify-full')
   return { connectionString: given.size > 0 ? `${start}?${given}` : start }

@@ -19,7 +19,7 @@ export function makeLink(servers: Servers, role: Role) {
   let running = 0
   const connect = shareRun(() => servers.connect(role).then((session) => (current = session)))
 
-  /** Drops the connection: work in progress is repeated on a new one, after a barrier. */
+  /** Drops the connection. Work in progress is repeated on a new one, after a barrier. */
   function renew(): void {
     current?.destroy()
     current = undefined
@@ -34,16 +34,16 @@ export function makeLink(servers: Servers, role: Role) {
 
   async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
-    const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
+    const makeError = () => new Error(`no response in ${Math.round(timeoutMs)} ms`)
     try {
       const working = work(session)
       const result = await (servers.isReading ? working : withTimeout(working, timeoutMs, makeError))
-      // Changes made on a server after another one was promoted may be lost.
+      // Changes on a server after the promotion of another one may be lost.
       if (!servers.follows(session)) throw new Error('another server has taken over')
       return result
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      // Other work on the session may have failed before.
+      // Other work on the session may already have reported the failure.
       if (session === current) {
         renew()
         servers.reportFailure(failure, role)
@@ -70,9 +70,9 @@ export function makeLink(servers: Servers, role: Role) {
 
   return {
     /**
-     * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
-     * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
-     * when the server refuses the request, and at once if too much is running.
+     * Runs `work` on the shared connection. After a failure, drops the connection and repeats the work on a new one:
+     * `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or when the
+     * request is refused, and at once if too many jobs are running.
      */
     async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
       if (running >= maxRunning)
@@ -81,7 +81,7 @@ export function makeLink(servers: Servers, role: Role) {
       return repeat(work, deadlineMs).finally(() => running--)
     },
     renew,
-    /** Number of running pieces of work. */
+    /** Number of running jobs. */
     running: () => running,
   }
 }

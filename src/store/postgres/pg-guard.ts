@@ -1,9 +1,9 @@
-// Keeps a server that sends malformed messages from blocking or ending the process. pg has no option for either: importing
-// this file changes how pg-protocol reads texts, and each client needs `guardParser`.
+// Prevents malformed messages of a server from blocking or ending the process, for which pg has no option. Importing
+// this file changes how pg-protocol reads strings. Call `guardParser` for each client.
 import type pg from 'pg'
 import { BufferReader } from 'pg-protocol/dist/buffer-reader.js'
 
-// pg-protocol reads an error that lacks its last NUL for ever: past the end of the bytes, every text is empty.
+// pg-protocol would loop on an error without its final NUL: past the end of the bytes, every string is empty.
 const readString = BufferReader.prototype.string
 BufferReader.prototype.string = function (length) {
   const text = readString.call(this, length)
@@ -11,7 +11,7 @@ BufferReader.prototype.string = function (length) {
   return text
 }
 
-/** Ends the connection if pg cannot parse a message: pg parses in a listener, whose error would end the process. */
+/** Ends the connection if pg cannot parse a message. pg parses in a listener, where an error would end the process. */
 export function guardParser({ connection }: pg.Client): void {
   const guard = () => {
     const { stream } = connection
@@ -24,6 +24,6 @@ export function guardParser({ connection }: pg.Client): void {
         }
       })
   }
-  // pg begins to parse before it emits these.
+  // pg attaches its parser before it emits these events.
   connection.on('connect', guard).on('sslconnect', guard)
 }

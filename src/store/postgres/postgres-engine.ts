@@ -1,5 +1,5 @@
-// The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one row of `head`,
-// so that positions have no gaps and follow the order of the commits.
+// The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each transaction locks the row of
+// `head`, so that positions have no gaps and follow the order of the commits.
 import pg from 'pg'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
@@ -14,7 +14,7 @@ import { Servers } from './servers.ts'
 import type { Session } from './session.ts'
 import { makeWriter } from './writer.ts'
 
-/** Connections for reading pages; each read goes to the least busy one. */
+/** Number of connections for reading pages; each read uses the least busy one. */
 export const readConnections = 3
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
@@ -76,13 +76,13 @@ function makeRead(servers: Servers): PlantLog['read'] {
     const page = await idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
     if (page) return page
     const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
-    throw new StoreUnavailable('unread', `the log does not hold ${missing}`)
+    throw new StoreUnavailable('unread', `the log does not contain ${missing}`)
   }
 }
 
 /**
- * Finds the servers on other hosts that are reached without TLS, or without checking their certificate. Throws if a file
- * in a URL (sslrootcert, sslcert, sslkey) cannot be read.
+ * Finds the remote servers that are used without TLS, or without a check of the certificate. Throws if a file in a URL
+ * (sslrootcert, sslcert, sslkey) cannot be read.
  */
 export function findPlainHosts(urls: string[]): string[] {
   return urls

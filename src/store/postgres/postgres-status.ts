@@ -1,16 +1,16 @@
-// The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
+// The status of a PostgreSQL cluster. Only the state of the standbys requires the role pg_monitor.
 import type { ClusterStatus, EngineStatus } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
 import { tables } from './tables.ts'
 
-/** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
+/** Consequences of server settings that are off. Our sessions enable `synchronous_commit` themselves (session.ts). */
 const consequences = {
   fsync: 'a crash of its machine can lose acknowledged plants or corrupt the database',
   full_page_writes: 'a crash of its machine can corrupt the database',
   synchronous_commit: 'this service enables it for its own sessions; commits of other programs can be lost',
 }
 
-/** `unsafe`: settings that are off on the server, whatever the session has set. */
+/** `unsafe`: settings that are off on the server, independently of the session's values. */
 const readServer = `
   SELECT current_setting('server_version') AS version,
     coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port') AS server,

@@ -1,9 +1,9 @@
-// Reads the log. One query (a look) reads the head, the requested marks, and whether the server can be trusted; another
-// query reads the text of a page.
+// Reads the log. One query (a look) reads the head, the requested marks, and the reason to distrust the server; another
+// query reads a page.
 import type { Head, OpenOptions } from '../engine.ts'
 import { findDoubt, type Session } from './session.ts'
 
-/** One statement, because two could read the head and the marks of different logs. */
+/** One statement, because two could read the head and the marks from different logs. */
 const look = {
   name: 'look',
   text: `
@@ -14,8 +14,8 @@ const look = {
 type Row = { position: number; mark: string; doubt: string | null; marks: Record<number, string> | null }
 
 /**
- * Makes a function that reads the head. It rejects if the server may have been deposed, and reports when the last plant
- * that it has seen is no longer in the log.
+ * Returns a function that reads the head. It rejects if the server may have been deposed. It reports a loss if the last
+ * plant that it read is no longer in the log.
  */
 export function makeLook({ mode, logger, lost }: OpenOptions) {
   let last = { position: 0, mark: '' }
@@ -24,10 +24,10 @@ export function makeLook({ mode, logger, lost }: OpenOptions) {
     if (mode !== 'read') await session.prove()
     const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen.position]}}`] })
     const { position, mark, doubt, marks } = rows[0] as Row
-    // A command that only reads may use a standby, which has no standbys of its own.
+    // A command that only reads may use a standby, from which no standby streams.
     if (mode !== 'read' && doubt !== null) throw new Error(doubt)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
-    // Another look may have found the loss meanwhile.
+    // A concurrent look may have reported the loss.
     if (last === seen && found[seen.position] !== seen.mark) {
       const what = `plant ${seen.position} is missing or different, and the log now ends at ${position}`
       logger.error({ seen: seen.position, now: position }, `the database has lost plants: ${what}`)
@@ -47,7 +47,7 @@ const page = {
 }
 type Page = { text: string; count: number; mark: string }
 
-/** Reads a range; undefined unless the log of this server holds all of it, with this last mark. */
+/** Reads a range; undefined if the log of this server lacks a part of it, or has another mark at its end. */
 export async function readPage(session: Session, after: number, last: number, mark: string) {
   const { rows } = await session.query<Page>({ ...page, values: [after, last] })
   const { text, count, mark: found } = rows[0] as Page

@@ -31,18 +31,18 @@ export class Servers {
   readonly #options: OpenOptions
   readonly #outage: ReturnType<typeof makeOutage>
   readonly #closing = new AbortController()
-  /** A session with the server that is followed; it may have ended. */
+  /** A session with the followed server; it may have ended. */
   #followed: Session | undefined
-  /** The last pause between two attempts to connect, while there is no server; otherwise 0. */
+  /** During an outage, the last pause between two attempts to connect; otherwise 0. */
   #pauseMs = 0
   #nextAttemptMs = 0
-  /** The one attempt to connect that is running while there is no server. */
+  /** During an outage, the attempt to connect that is in progress. */
   #scout: Promise<Session> | undefined
-  /** Look at one server each, to leave it for another one; none if it is never left. */
+  /** A check of the timeline per server. Empty if the process never switches: read-only, or one server. */
   readonly #looks: (() => Promise<void>)[]
-  /** True for a read-only store: reading all of it may take long. */
+  /** True for a read-only store. Its queries have no time limit, because a command may read the whole store. */
   readonly isReading: boolean
-  /** The store's id, once a first connection was made. */
+  /** The store's id; undefined before the first connection. */
   storeId: string | undefined
 
   /** `urls`: one per server of the cluster. */
@@ -59,8 +59,8 @@ export class Servers {
   }
 
   /**
-   * Looks at all servers every `leaseMs` while it is called, and follows one that is on a later timeline. Waits only for a
-   * look that is overdue, as after a time without requests.
+   * Checks all servers, at most once per `leaseMs`, and follows one on a later timeline. Waits only for an overdue
+   * check, such as the first after a period without requests.
    */
   readonly look = makeLease(() => {
     const looks = Promise.all(this.#looks.map((look) => look()))
@@ -68,8 +68,8 @@ export class Servers {
   }, 2 * leaseMs)
 
   /**
-   * Makes a function that looks at one server, in a session that only looks at timelines. It may take longer to open than
-   * the caller waits, if the server is far away: callers share a look.
+   * Returns a function that checks the timeline of one server, in a session that does nothing else. Callers share a
+   * check, because the session of a distant server may take longer to open than a caller waits.
    */
   #makeLook(url: string): () => Promise<void> {
     let session: Session | undefined
@@ -79,10 +79,10 @@ export class Servers {
       try {
         session ??= new Session(url, this.#closing.signal)
         const answer: Promise<unknown> = kept ? kept.identify(attemptMs) : session.open(true, attemptMs)
-        await withTimeout(answer, attemptMs, () => new Error('no answer'))
+        await withTimeout(answer, attemptMs, () => new Error('no response'))
         if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
       } catch {
-        // A server that does not answer shows nothing. A kept session may be older than its last restart: try a new one.
+        // Ignore a server that does not respond. Retry a kept session once: its server may have restarted.
         session?.destroy()
         session = undefined
         if (kept) await look()
@@ -91,7 +91,7 @@ export class Servers {
     return shareRun(look)
   }
 
-  /** Makes a session. While there is no server, one attempt at a time looks for one, and all share its failure. */
+  /** Opens a session. During an outage, one attempt runs at a time, and all callers share its failure. */
   async connect(role: Role): Promise<Session> {
     while (this.#scout) await this.#scout
     if (this.#pauseMs === 0) return this.#connect(role)
@@ -118,7 +118,7 @@ export class Servers {
     } catch (error) {
       for (const session of sessions) session.destroy()
       const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
-      // Pauses grow with the outage, and are random, so that replicas do not reconnect at the same moment.
+      // Back off, with jitter so that replicas do not reconnect at the same moment.
       this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
       this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
       this.reportFailure(failure.message, role)
@@ -126,7 +126,7 @@ export class Servers {
     }
   }
 
-  /** Opens all sessions at once. Resolves to the first that can be trusted. */
+  /** Opens all sessions at once. Resolves to the first trusted session. */
   #openAny(role: Role, all: Session[]): Promise<Session> {
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
     const opening = all.map((session) => session.open(this.isReading, timeoutMs))
@@ -137,18 +137,18 @@ export class Servers {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
         if (!this.follows(session)) {
-          // A server that has begun to answer may be far away; others may be down.
+          // A server that has begun to respond may be distant; others may be down.
           if (all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
-          // Another standby may lack what was read before.
+          // Another standby may lack plants that were read before.
           if (this.isReading && this.#followed)
             throw new Error('it is not the server that this command was reading from')
-          // For reading a standby is good enough once no primary was found: a URL may name only a standby.
+          // To read, use a standby only after no primary was found: the URL may name only a standby.
           if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         }
         this.#refuseDeposed(session, all)
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
-        // To write, its log must be on the standbys.
+        // The whole log of a primary must be on its standbys.
         if (!this.isReading) await session.prove()
         return session
       } catch (error) {
@@ -158,7 +158,7 @@ export class Servers {
     return Promise.any(all.map(admit))
   }
 
-  /** Throws if a server of the same cluster is, or was, on a later timeline. A URL with one host leaves no choice. */
+  /** Throws if a later timeline of the same cluster was seen. A URL with one host offers no alternative. */
   #refuseDeposed(session: Session, all: Session[]): void {
     const { timeline, server } = session
     if (!timeline || this.#urls.length === 1) return
@@ -167,7 +167,7 @@ export class Servers {
       throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${later.timeline} was seen`)
   }
 
-  /** Throws unless a server has this store, which is created if no server can have one. */
+  /** Checks that a server has this store. Creates the store if no other server can have one. */
   async #checkStore(session: Session, all: Session[]): Promise<void> {
     const id = (await findStore(session)) ?? (await this.#createStore(session, all))
     this.storeId ??= id
@@ -175,10 +175,10 @@ export class Servers {
   }
 
   async #createStore(session: Session, all: Session[]): Promise<string> {
-    // A server that was restored from a backup may have another store, or none.
+    // A server that was restored from a backup may have a different store, or none.
     if (!this.#options.create || this.storeId !== undefined)
       throw new StoreMissing('it does not contain a plant store')
-    // Two hosts may lead to the same server.
+    // Two hosts may be the same server.
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)
     const found = await Promise.all(standbys.map(findStore))
@@ -189,23 +189,23 @@ export class Servers {
     return createStore(session, this.#options)
   }
 
-  /** `before`: the server that was followed when the attempt began. */
+  /** `before`: a session with the server that was followed when the attempt began. */
   #follow(session: Session, before: Session | undefined): void {
     const { origin, server } = session
     if (this.follows(session)) return
-    // Two connections found two primaries in the same moment.
+    // Two connections found different primaries at the same time.
     if (before !== this.#followed)
       throw new Error(`another connection switched from ${server} to a different server`)
     if (this.#followed) this.#options.logger.warn({ server, origin }, 'now using another database server')
     this.#followed = session
   }
 
-  /** Reports a connection that was lost, or could not be made. */
+  /** Reports a connection that was lost or could not be established. */
   reportFailure(fault: Error | string, role: Role): void {
     if (!this.#closing.signal.aborted) this.#outage.reportFailure(fault, { role })
   }
 
-  /** Ends all sessions; what runs on them rejects. */
+  /** Ends all sessions; work in progress on them rejects. */
   close(): void {
     this.#closing.abort()
     this.#followed = undefined

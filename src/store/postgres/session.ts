@@ -8,8 +8,8 @@ import { guardParser } from './pg-guard.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
- * SQL for why the server may no longer be the primary: it must have synchronous standbys, and none streams from it. NULL
- * otherwise. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
+ * SQL for the reason why the server may no longer be the primary: it requires synchronous standbys, and none streams
+ * from it. NULL otherwise. A role without pg_monitor sees each stream, but not whether the standby is synchronous.
  */
 export const findDoubt = `
   CASE WHEN current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (
@@ -17,14 +17,14 @@ export const findDoubt = `
   THEN 'it may no longer be the primary: no standby of synchronous_standby_names is streaming' END`
 
 /**
- * A read trusts the last barrier for this time. A frozen or isolated primary reports its standbys as streaming long after
- * they have switched to another primary.
+ * A read trusts the last barrier for this time. A frozen or isolated primary reports its standbys as streaming long
+ * after they have switched to another primary.
  */
 export const leaseMs = 1000
 
 /**
- * Returns a function that runs `check` unless a successful check began in the last `leaseMs`. Concurrent callers share a
- * check, and wait for it only if the last successful check began more than `patienceMs` ago.
+ * Returns a function that runs `check` unless a successful check began in the last `leaseMs`. Concurrent callers share
+ * a check, and wait for it only if the last successful check began more than `patienceMs` ago.
  */
 export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): () => Promise<void> {
   let provenMs = -Infinity
@@ -41,7 +41,7 @@ export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): 
 }
 
 export class Session {
-  /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
+  /** host:port/database, for messages; without the database if neither the URL nor its user names one. */
   readonly server: string
   readonly #options: pg.ClientConfig
   readonly #client: pg.Client
@@ -72,16 +72,16 @@ export class Session {
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
     // An error between queries is reported by the next query.
     this.#client.on('error', (error) => (this.#firstError ??= error))
-    // The session asks for warnings only. Their severity is in the server's language, and not needed. Those of its source
-    // file varsup.c say that transaction ids run out.
+    // `client_min_messages` allows only warnings, so the severity, which is localized, is not checked. Warnings from
+    // the source file varsup.c are about transaction ID wraparound.
     this.#client.on('notice', ({ message, file }) => {
       if (file !== 'varsup.c') this.#warning = String(message)
     })
   }
 
   /**
-   * Connects, to write unless `isReading`. To write, the server must be a primary that has its standbys. `timeoutMs`: the
-   * server ends statements that take longer; 0: no limit.
+   * Connects, to write unless `isReading`. To write, the server must be a primary with its standbys. `timeoutMs`: the
+   * server cancels statements that take longer; 0: no limit.
    */
   async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
@@ -94,13 +94,13 @@ export class Session {
     else if (doubt !== null) throw new Error(doubt)
   }
 
-  /** True once the server has sent something (with TLS, encrypted), until the session is open or has ended. */
+  /** True from the first byte of the server (even of the TLS handshake) until the session is open or has ended. */
   get isAnswering(): boolean {
     const { bytesRead, destroyed } = this.#client.connection.stream as Socket
     return this.timeline === undefined && bytesRead > 0 && !destroyed
   }
 
-  /** Applies the settings, and reads the origin: a standby may have been promoted since the last time. */
+  /** Applies the settings, and reads the origin, which changes if a standby is promoted. */
   async identify(timeoutMs: number): Promise<Row> {
     const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
     const row = rows[0] as Row
@@ -115,7 +115,7 @@ export class Session {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
-  /** Throws the first error: later ones only say that the transaction or the connection has failed. */
+  /** Throws the first error: later errors only report that the transaction or the connection has failed. */
   #fail = (error: Error & { code?: string }): never => {
     if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#firstError = error
     this.#firstError ??= error
@@ -123,8 +123,8 @@ export class Session {
   }
 
   /**
-   * Sends a statement that commits. Rejects on a warning: a COMMIT whose wait for the standbys was cancelled succeeds with a
-   * warning, and may still be lost.
+   * Sends a statement that commits. Rejects on a warning: if the wait for the standbys is cancelled, a COMMIT succeeds
+   * with a warning, and may still be lost.
    */
   async commit(statement: string): Promise<void> {
     this.#warning = undefined
@@ -133,9 +133,9 @@ export class Session {
   }
 
   /**
-   * Passes a barrier, if none has begun in the last `leaseMs`: commits a message in the write-ahead log. Once it is on the
-   * standbys, so is everything before it, such as plants that no standby had when the primary restarted. Does not
-   * complete while the standbys do not answer.
+   * Passes a barrier if none has begun in the last `leaseMs`: commits a message in the write-ahead log. Once the
+   * message is on the standbys, so is everything before it, such as plants that no standby had when the primary
+   * restarted. Does not complete while the standbys do not respond.
    */
   readonly prove = makeLease(() => this.commit(barrier))
 
@@ -145,9 +145,9 @@ export class Session {
 }
 
 /**
- * The session's settings, which override those of the role, the database and the server. A client that vanished holds
- * no lock for long. Query plans are cached, and remain efficient for a log of any length, because every query uses an
- * index in its order. Row-level security, which would hide plants, fails a query instead.
+ * The session's settings, which override those of the role, the database and the server. The locks of a vanished client
+ * are released soon. Query plans are cached, and remain efficient for a log of any length, because every query uses an
+ * index in its order. Row-level security, which would hide plants, causes an error instead.
  */
 const settings = `
   ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('default_transaction_isolation', 'read committed'),
@@ -162,16 +162,16 @@ type Row = { read_only: string; doubt: string | null; timeline: string | null; s
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
-/** Ends abandoned barriers: no time-out ends a wait for standbys. Ending the wait of a batch would show its plants. */
+/** Ends abandoned barriers: no time-out ends a wait for standbys. Never a batch: its plants would become visible. */
 export const endBarriers = `
   SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
     AND clock_timestamp() - query_start > interval '${attemptMs} ms'`
 
 /**
- * Applies the settings that the server knows, and reads the origin. A commit waits for stable storage here and on the
- * standbys; remote_apply waits for even more. The timeline is the current one: pg_control_checkpoint() reports it a
- * checkpoint late.
+ * Applies the settings that the server supports, and reads the origin. A commit waits for stable storage on the primary
+ * and the standbys; a stricter remote_apply is kept. The timeline is from the current WAL file: pg_control_checkpoint()
+ * reports a new timeline only after a checkpoint.
  */
 const prepareSession = `
   SELECT current_setting('transaction_read_only') AS read_only, ${findDoubt} AS doubt,
@@ -185,13 +185,13 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
-/** The order of the queries: irregular, so that even a pooler that alternates between sessions is detected. */
+/** The order of the queries. It is irregular, to detect a pooler that alternates between sessions. */
 const askedClients = [0, 1, 1, 0, 0, 1, 0]
 
 /**
- * Throws StoreRefused if the sessions behind `client` change: a transaction-level pooler, such as PgBouncer, would lose
- * the settings of our sessions, and leave them to other applications. A second connection, made with `options`, is needed
- * only if the process id sent at the start is not the server's, as with a pooler.
+ * Throws StoreRefused if the server sessions behind `client` change: with transaction pooling, as in PgBouncer, our
+ * session settings would be lost, or apply to other applications. A second connection, with `options`, is needed only
+ * if the process ID sent at the start is not the server's, as with a pooler.
  */
 async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig): Promise<void> {
   const { processID } = client as unknown as { processID: number }

@@ -1,5 +1,5 @@
-// Finds the store in a PostgreSQL database, or creates it. Any number of replicas may do so at once. Tables of other
-// applications are never written to.
+// Finds or creates the store in a PostgreSQL database. Any number of replicas may do so concurrently. Tables of other
+// applications are never changed.
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
@@ -8,7 +8,7 @@ import type { Session } from './session.ts'
 
 export const tables = ['meta', 'plants', 'tokens', 'head']
 
-/** The tables on the search path with one of our names, `meta` first. They may be views. */
+/** The tables or views on the search path with one of our names, `meta` first. */
 const namesakes = `
   SELECT name, relnamespace::regnamespace::text AS schema
   FROM unnest('{${tables}}'::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)
@@ -30,7 +30,7 @@ export async function findStore(session: Session): Promise<string | undefined> {
   return values.store
 }
 
-/** Reads our rows of a table `meta`, which may have other columns. */
+/** Reads our rows of a table `meta`, which may belong to another application and have other columns. */
 async function readMeta(session: Session): Promise<Record<string, string>> {
   const text = `
     SELECT json_object_agg(entry ->> 'key', entry ->> 'value') AS values
@@ -41,8 +41,8 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
 }
 
 /**
- * Creates a store, in one transaction, unless another replica has just done so. Resolves to its id. Rejects with
- * StoreRefused, with the database untouched.
+ * Creates a store, in one transaction, unless another replica has just created it. Resolves to its id. After a
+ * rejection with StoreRefused the database is unchanged.
  */
 export async function createStore(session: Session, options: OpenOptions): Promise<string> {
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
@@ -68,7 +68,7 @@ async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promi
   return id
 }
 
-/** `others`: the first tables, for a message. */
+/** `others`: up to five tables of other applications, for a message. */
 type Place = { encoding: string; others: string[] }
 
 const findPlace = `

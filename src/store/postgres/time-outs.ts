@@ -1,14 +1,14 @@
-// Time-outs in milliseconds. They depend on one another.
+// Time-outs in milliseconds, which depend on one another.
 
-/** Time that one attempt has. */
+/** Time limit of one attempt. */
 export const attemptMs = 2000
-/** No attempt begins with less time left than this. */
+/** Minimum time left for an attempt to begin. */
 export const shortestAttemptMs = 500
-/** Time that the server waits for a lock: shorter than an attempt, so that abandoned sessions do not pile up there. */
+/** Lock time-out of the server. It is shorter than an attempt, so that abandoned sessions do not accumulate. */
 export const lockMs = 1500
-/** The server ends a session that is idle within a transaction for this long. */
+/** The server ends a session that is idle in a transaction for this time. */
 export const idleInTransactionMs = 2000
-/** The server ends the session of a client that acknowledges nothing for this long. */
+/** The server ends the session of a client that does not acknowledge data or keepalives for this time. */
 export const vanishedMs = 3000
 /** The first and the longest pause between two attempts to connect. */
 export const pauseMs = 50

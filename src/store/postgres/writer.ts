@@ -1,5 +1,5 @@
-// Writes to PostgreSQL: one transaction at a time, on a dedicated connection. Plants are added exactly once, even if the
-// response to a COMMIT is lost.
+// Writes to PostgreSQL: one transaction at a time, on a dedicated connection. Plants are added exactly once, even if
+// the response to a COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
@@ -20,7 +20,7 @@ type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
 type Plan<T> = (session: Session) => Promise<Planned<T>>
 
-/** `heads`: the connection on which heads are read. `minors`: one for minor statements, which may wait for locks. */
+/** `heads`: the connection that reads heads; `minors`: the one for minor statements, which may wait for locks. */
 export function makeWriter(link: Link, heads: Link, minors: Link) {
   let turn = Promise.resolve()
   let lastMinor: Promise<unknown> | undefined
@@ -30,15 +30,15 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
     const done = withTimeout(turn, deadlineMs - performance.now(), makeError)
       .catch(refuse('nothing-added'))
       .then(() => commitOnce(plan, deadlineMs))
-    // Drop the result: a chain of results would never be freed.
+    // Without the results, which the chain would keep in memory.
     turn = Promise.allSettled([turn, done]).then(() => {})
     return done
   }
 
   /**
-   * Commits a transaction. If the connection is lost after COMMIT was sent, the outcome is unknown: the lock makes the
-   * next attempt wait for the end of that transaction, and its trace shows whether it was committed. As it may still be
-   * missing on the standbys, it is confirmed by a commit that waits for them.
+   * Commits a transaction. If the connection is lost after COMMIT was sent, the outcome is unknown. The next attempt
+   * waits for the end of that transaction, because it takes the lock, and then looks for its trace. A commit that waits
+   * for the standbys confirms the transaction, which may not be on them yet.
    */
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     let sent: { result: T; trace: QueryConfig | 'none' } | undefined
@@ -56,14 +56,14 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
       const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
       const changing = change && session.query(change)
-      // The server refused it, so COMMIT ends in a rollback.
+      // If the server refuses the change, COMMIT rolls back.
       changing?.catch((error) => {
         if (isFinal(error)) sent = undefined
       })
       await Promise.all([changing, session.commit('COMMIT')]).catch((error) => {
         if (!sent) throw error
-        // The server may show plants that no standby has. Whatever it said, COMMIT may have succeeded: a server that
-        // cannot sync its log ends with an error, and may recover the transaction.
+        // The server may show plants that no standby has. Even after an error, COMMIT may have succeeded: a server that
+        // cannot sync its log stops with an error, and may recover the transaction.
         heads.renew()
         throw new Error(error.message)
       })
@@ -80,7 +80,7 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
     const change = async (session: Session) => Number((await session.query({ text, values })).rowCount)
     if (!isMinor) return inTurn(async (session) => ({ result: await change(session), trace: 'none' }))
     const changeMinor = async (session: Session) => {
-      // The server would not end an abandoned wait for standbys.
+      // No time-out would end an abandoned wait for standbys.
       await session.query('SET synchronous_commit = off')
       return change(session)
     }
@@ -102,15 +102,15 @@ async function planBatch(session: Session, entries: Entry[], note?: NoteChange):
   const outcomes = decide(entries, items ?? {})
   const added = entries.filter((_, n) => outcomes[n] === 'added')
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
-  // A note can be the trace: no two batches write the same value, because it holds the progress of one import.
+  // The note can be the trace: it contains the progress of one import, so no two batches write the same value.
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }
 
 const findNote = 'SELECT FROM meta WHERE key = $1 AND value = $2'
 
 /**
- * Locks the head. The row is not updated, as each update would leave a dead row. Even so, the lock makes COMMIT wait
- * until all that the transaction saw is on the standbys.
+ * Locks the head. The row is not updated, because each update would leave a dead row. Even so, the lock makes COMMIT
+ * wait until everything that the transaction saw is on the standbys.
  */
 async function lockHead(session: Session): Promise<void> {
   const [, { rows }] = await Promise.all([
@@ -120,7 +120,7 @@ async function lockHead(session: Session): Promise<void> {
   if (rows.length === 0) throw new StoreRefused('the table head has no row to lock')
 }
 
-/** Finds the head and the items with these ids, in a separate statement: the one that locks has an older snapshot. */
+/** Finds the head and the items with these ids. The statement that locks cannot do this: its snapshot is older. */
 const findPlants = {
   name: 'find',
   text: `
@@ -145,11 +145,11 @@ function decide(entries: Entry[], known: Record<number, string>): Outcome[] {
   })
 }
 
-/** Makes the query that inserts entries after `position` with a fresh mark, and the one that finds the mark. */
+/** Builds the query that inserts entries after `position` with a new mark, and the query that finds the mark. */
 function insertPlants(position: number, entries: Entry[]): { change: QueryConfig; trace: QueryConfig } {
   const mark = randomBytes(8).toString('base64url')
   const ids = entries.map(({ id }) => id ?? 'NULL')
-  // Our JSON contains no line feeds. Quoting each item for an array would take longer than all the rest.
+  // Our JSON contains no line feeds. Quoting each item for an array would take longer than the rest of the insertion.
   const items = entries.map(({ item }) => item).join('\n')
   const checksums = entries.map(({ id = null, item }, n) =>
     checksumOf({ position: position + 1 + n, id, item, mark }),
