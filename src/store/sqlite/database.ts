@@ -1,5 +1,5 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
-// durable, and makes the tables that are missing.
+// durable, and creates missing tables.
 import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -11,43 +11,42 @@ import { noteFiles, type OpenFiles } from './files.ts'
 import { untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
-/** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
+/** Only its owner may read a new database, regardless of the umask, because it contains the hashes of tokens. */
 const ownMode = 0o600
 
-/** `create`: a missing file is made. */
+/** `create`: create a missing file. */
 export type WriterOptions = { path: string; create: boolean }
 /**
- * `descriptor`: of the database, for syncs. It is never closed, see `syncFile`; nor is `log`, that of the write-ahead
- * log.
+ * `descriptor`: of the database, for syncs; `log`: of the write-ahead log. Neither is ever closed; see `syncFile`.
  */
 type Kept = { files: OpenFiles; descriptor: number; log: number }
 export type OpenDatabase = ReturnType<typeof openDatabase>
 
 /**
- * Opens the file. `former`: the database that it must be, if it is opened again. Throws StoreRefused. `isSound` becomes
- * false if the disk is full, or an error leaves the state unknown: the file must then be opened again before it is changed.
+ * Opens the file. `former`: the files that were open before, if it is reopened. Throws StoreRefused. `isSound`: false
+ * if the disk was full, or after an error that leaves the state unknown: the next change must reopen the file.
  */
 export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
   const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
-    // Looked at first, because another process may be making the files.
+    // Checked before the database, because another process may be creating the files.
     const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
-    // SQLite would remove the log, or share the index with a process that still uses the missing database.
+    // SQLite would delete the log, or share the index with a process that still uses the missing database.
     if (left && !before?.size)
       throw new StoreRefused(
         `${left} belongs to a missing database: put it back, or stop all processes that use it, and move the file away`,
       )
     if (!before) makeFile(path)
-    // Looks at what is there before changing anything.
+    // Inspects an existing file before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()
     db.open()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(db))
-    // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut does not
-    // keep. So the log is synced, checkpointed as far as other readers allow, and the database synced.
+    // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut would
+    // lose. Therefore the log is synced, then checkpointed as far as other readers allow, and the database is synced.
     syncLog(path)
     const isSound = checkpoint(db, 'TRUNCATE')
     if (isSound) fsyncSync(descriptor)
@@ -65,26 +64,26 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
   }
 }
 
-/** Makes an empty file. SQLite gives `-wal` and `-shm` its mode and owner. */
+/** Creates an empty file. SQLite gives `-wal` and `-shm` the same mode and owner. */
 function makeFile(path: string): void {
   writeFileSync(path, '', { flag: 'a', mode: ownMode })
   giveToOwner(resolveLinks(path))
 }
 
-/** Sets pragmas. Throws StoreRefused if the file system lacks shared memory, which only the pragma's result shows. */
+/** Sets pragmas. Throws StoreRefused if WAL mode is unavailable, which only the result of the pragma shows. */
 function configure(db: DatabaseSync): void {
-  // A kill must not leave a journal, which only a writer could roll back. The first page, with its mode, is written at once.
+  // A kill must not leave a journal on disk, which only a writer could roll back. Only the first page is written.
   if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
   const mode = pragma(db, 'journal_mode = wal')
   if (mode !== 'wal')
     throw new StoreRefused(`journal_mode stays ${mode}, not wal: the file system may lack shared memory`)
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
   db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
-  // SQLite would disregard errors of an automatic checkpoint: the writer checkpoints itself.
+  // The writer checkpoints itself, because SQLite ignores errors of automatic checkpoints.
   db.exec('PRAGMA wal_autocheckpoint = 0')
 }
 
-/** Runs the missing steps of the schema. Looks for them under the lock, as another process may have run them. */
+/** Runs the missing steps of the schema. Checks the version again under the lock: another process may have run them. */
 function makeTables(db: DatabaseSync, path: string): void {
   if (untilFree(() => pragma(db, 'user_version')) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
@@ -95,7 +94,7 @@ function makeTables(db: DatabaseSync, path: string): void {
   db.exec(`PRAGMA user_version = ${version}; COMMIT`)
 }
 
-/** Writes the log back into the database. Returns false on a full disk, where plants can still be listed. */
+/** Checkpoints the log. Returns false if the disk is full; plants can still be listed. */
 export function checkpoint(db: DatabaseSync, mode: 'PASSIVE' | 'TRUNCATE'): boolean {
   try {
     db.exec(`PRAGMA wal_checkpoint(${mode})`)

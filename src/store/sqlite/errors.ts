@@ -1,22 +1,22 @@
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte is the primary code.
 const busy = 5
 const full = 13
-/** CANTOPEN, IOERR, CORRUPT, NOTADB: memory and disk may differ after these. */
+/** CANTOPEN, IOERR, CORRUPT, NOTADB: memory and disk may differ after these errors. */
 const broken = [14, 10, 11, 26]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
 const unsynced = [1034, 1290]
 
-/** The code of an error; 0 if it is not SQLite's. */
+/** The result code of an error; 0 if it is not an error of SQLite. */
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 
 const primary = (error: unknown) => codeOf(error) & 0xff
 
 export const isFull = (error: unknown) => primary(error) === full
-/** True if a file cannot be made or written: IOERR, FULL, CANTOPEN. */
+/** True if a file cannot be created or written: IOERR, FULL, CANTOPEN. */
 export const isUnwritable = (error: unknown) => [10, full, 14].includes(primary(error))
 export const isBusy = (error: unknown) => primary(error) === busy
 /** True if the file must be reopened before the next write. */
 export const isBroken = (error: unknown) => broken.includes(primary(error))
-/** True if a sync failed, SQLite's or our own. */
+/** True if a sync by SQLite or by this process failed. */
 export const isSyncFailure = (error: unknown) =>
   unsynced.includes(codeOf(error)) || (error as NodeJS.ErrnoException).syscall === 'fsync'

@@ -1,5 +1,5 @@
-// Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
-// everything acknowledged from then on would be lost with the process.
+// Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and all
+// later commits would be lost when the process ends.
 import { fstatSync, statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
@@ -13,14 +13,14 @@ const frameHeaderBytes = 24
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
- * Notes the open files of a database: those with the `known` ids, or those that are at the path now, with the `-wal` and
+ * Records the open files of a database: those with the `known` ids, or the current files at the path, with `-wal` and
  * `-shm` next to it. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
-  // Links are resolved each time, because the next process looks for the log where the path leads then.
+  // Links are resolved for each check, because the next process will look for the log next to the target.
   const findNames = (target = resolveLinks(path)) => [path, `${target}-wal`, `${target}-shm`] as const
   const ids: FileId[] = known ?? findNames().map((name) => statSync(name))
-  /** The last known length of the database. */
+  /** The last known size of the database. */
   let bytes = 0
 
   function findFaultIn(name: string, index: number): string | undefined {
@@ -49,7 +49,7 @@ export function noteFiles(path: string, known?: FileId[]) {
     }
   }
 
-  /** Throws StoreRefused if there is a fault. */
+  /** Throws StoreRefused for a fault. */
   function check(): void {
     const fault = findFault()
     if (fault !== undefined) throw new StoreRefused(fault)
@@ -60,16 +60,16 @@ export function noteFiles(path: string, known?: FileId[]) {
 
 /** The cause of the error for a truncated `-wal`. */
 export const cutLog =
-  'the write-ahead log was cut, and the last plants may be lost: restart, or restore a backup'
+  'the write-ahead log was truncated, and the last plants may be lost: restart, or restore a backup'
 
 /**
- * Makes a function that throws if another program has cut the `-wal`. SQLite would continue to write after the end that
- * it knows, and lose everything in the log when the database is opened again. It returns the number of pages in the log.
- * `log`: its descriptor.
+ * Returns a function that throws if another program has truncated the `-wal`. SQLite would write after the former end,
+ * and ignore the whole log when the database is opened again. The function returns the number of pages in the log.
+ * `log`: descriptor of the `-wal`.
  */
 export function makeLogCheck(db: DatabaseSync, files: OpenFiles, log: number): () => number {
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
-  // NOOP only counts the pages in the log; -1 while another process is changing it.
+  // NOOP only counts the pages in the log; -1 if another process is checkpointing.
   const count = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   let pages = 0
   const isCut = () => {
@@ -77,11 +77,11 @@ export function makeLogCheck(db: DatabaseSync, files: OpenFiles, log: number): (
     return pages > 0 && fstatSync(log).size < logHeaderBytes + pages * frameBytes
   }
   return () => {
-    // The first time, another process may have emptied the log after its pages were counted.
+    // Checked twice, because another process may have emptied the log after its pages were counted.
     if (isCut() && isCut()) {
-      // Where the files were moved, others may change them with other locks.
+      // If the files were moved, other programs may change them under different locks.
       files.check()
-      throw new Error(`another program has cut ${files.path}-wal`, { cause: cutLog })
+      throw new Error(`another program has truncated ${files.path}-wal`, { cause: cutLog })
     }
     return pages
   }

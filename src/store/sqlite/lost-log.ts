@@ -9,8 +9,8 @@ import type { OpenFiles } from './files.ts'
 const find = (name: string) => attempt(() => statSync(name))
 
 /**
- * True if a file may be a copy of a database, made when that was moved to another disk: it has the size and the time, which
- * some disks keep in whole or even seconds.
+ * True if a file may be a copy of a database that was moved to another disk: it has the same size and modification
+ * time, which some file systems round to one or two seconds.
  */
 function isCopy(file: Stats, { size, mtimeMs }: Stats): boolean {
   const roundedMs = mtimeMs - file.mtimeMs
@@ -20,7 +20,7 @@ function isCopy(file: Stats, { size, mtimeMs }: Stats): boolean {
 
 /** `database`, `log`: descriptors of the open files. */
 export function watchLog({ path, ids, findFault }: OpenFiles, database: number, log: number) {
-  /** The database when the files were lost, and when we last changed it since. */
+  /** Stats of the database when the files were lost, and after our last change since then. */
   let [lost, changed]: [Stats?, Stats?] = []
 
   /** Records a loss. Call it regularly: later changes of the database change its times again. */
@@ -29,7 +29,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     changed = lost && (changed ?? lost)
   }
 
-  /** Finds where an open file is now. Undefined if it was deleted, or cannot be found; only Linux finds a moved one. */
+  /** Finds the current path of an open file. Undefined if it was deleted, or moved (except on Linux). */
   function findPlace(descriptor: number, id: FileId | undefined, ending: string): string | undefined {
     const named = resolveLinks(path) + ending
     const moved = attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)) ?? named
@@ -63,13 +63,14 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     isLeft(): boolean {
       if (fstatSync(log).size === 0) return false
       const [base, name] = [findDatabase(), findLog()]
-      // The database may have another name.
+      // The database may still exist at another path.
       if (!base && !name) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
       return name !== (base && `${base}-wal`)
     },
     /**
-     * `shared`: others use the database without the log; `taken`: they have another log, or this one for another file;
-     * `needed`: the log belongs to a file that may take the place of the database.
+     * `ours`: no other program uses either file. `shared`: others use the database without the log, or with other
+     * locks. `taken`: others use the log for another file, or changed the database after the log was deleted. `needed`:
+     * the database was deleted, and a copy of it may need the log.
      */
     findUse(): 'ours' | 'shared' | 'taken' | 'needed' {
       note()
@@ -77,10 +78,10 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
       const other = name?.slice(0, -'-wal'.length)
       const hasOther = other !== undefined && find(other) !== undefined
       if (hasOther && isChanged(fstatSync(log))) return 'taken'
-      // Nothing is in the place of the deleted database, or a copy of it, here or behind a link.
+      // The path of the deleted database leads to no file, or to a possible copy.
       const there = find(path)
       if (fstatSync(database).nlink === 0 && (!there || (lost && isCopy(there, lost)))) return 'needed'
-      // A reader makes an empty log.
+      // A reader creates an empty log.
       const hasOtherLog = base !== undefined && Number(find(`${base}-wal`)?.size) > 0
       if (hasOtherLog || isChanged(fstatSync(database))) return name === undefined ? 'taken' : 'shared'
       const used = [base, hasOther ? other : undefined].filter((one) => one !== undefined)

@@ -1,11 +1,11 @@
-// The file that a `file:` URL names.
+// The paths of `file:` URLs.
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { attempt } from '../../attempt.ts'
 import { StoreRefused } from '../errors.ts'
 
-/** Reads the path, relative to the working directory. Throws StoreRefused when it is a directory. */
+/** Returns the path of a URL, relative to the working directory. Throws StoreRefused if it is a directory. */
 export function sqlitePath(url: string): string {
   const path = readPath(url)
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
@@ -13,13 +13,13 @@ export function sqlitePath(url: string): string {
   return path
 }
 
-/** Reads the path; '' for a URL with a host, like `file://data/plants.db`. Throws for a malformed one. */
+/** Returns the path; '' for a URL with a host, such as `file://data/plants.db`. Throws for a malformed URL. */
 function readPath(url: string): string {
   if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length))
   return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : ''
 }
 
-/** The fault of a `file:` URL, as the end of a sentence. */
+/** Returns the fault of a `file:` URL, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
   if (url.includes('?')) return 'must not have parameters; write ? in the path as %3F'
   if (/^file:\/\/.*#/.test(url)) return 'must not have a fragment; write # in the path as %23'

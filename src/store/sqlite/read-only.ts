@@ -1,4 +1,4 @@
-// Opens SQLite files for reading, and checks that they are ours. Creates no file that their owner cannot use.
+// Opens SQLite files for reading, and checks that they are plant stores. Creates no file that the owner cannot use.
 import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { isSameFile, resolveLinks, syncLog } from '../../file-system.ts'
@@ -9,17 +9,17 @@ import { lockMs } from './locks.ts'
 const headerBytes = 100
 
 /**
- * Opens a plant store, or an empty database if `mayBeEmpty`, while others may write to it. A write-ahead log that a
- * killed process left is synced before it is used. Throws StoreRefused.
+ * Opens a plant store, or an empty database if `mayBeEmpty`. Other processes may write to it. Syncs the write-ahead
+ * log, which a killed process may have left unsynced. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   refuseStrayLog(path)
   const { size, uid } = statSync(path)
-  // Too short for the header of a database; an empty file counts as missing.
+  // The file is too short for the header of a database; an empty file counts as missing.
   if (size < headerBytes) throw notOurs(path, size === 0)
   const db = new DatabaseSync(path, { readOnly: true, timeout: lockMs, open: false })
   try {
-    // SQLite itself would not report why it cannot open the file.
+    // SQLite would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
     refuseStranger(path, uid)
     db.open()
@@ -33,8 +33,8 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
 }
 
 /**
- * Throws StoreRefused if this user's `-wal` and `-shm`, which SQLite also creates for readers, would lock the owner out.
- * Files made by root get the owner of the database.
+ * Throws StoreRefused if `-wal` and `-shm`, which SQLite also creates for readers, would belong to another user than
+ * the database. SQLite gives files created by root the owner of the database.
  */
 function refuseStranger(path: string, owner: number): void {
   const user = process.geteuid?.() ?? owner
@@ -43,7 +43,7 @@ function refuseStranger(path: string, owner: number): void {
     throw new StoreRefused(`${path} belongs to another user; run this command as that user`)
 }
 
-/** Throws StoreRefused if a log is next to a link, where SQLite does not look for it: the database was moved. */
+/** Throws StoreRefused if a log is next to a link, where SQLite ignores it: the database was probably moved. */
 export function refuseStrayLog(path: string): void {
   const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
   if (!log?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
@@ -60,7 +60,7 @@ export function refusal(path: string, error: Error): StoreRefused {
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
 export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
-  // In this order: another process may make its tables between the two.
+  // In this order, because another process may create its tables between the two queries.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
   if (application === earlierApplicationId) throw refusalOfEarlier(path)
@@ -68,7 +68,7 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
 }
 
-/** An empty database counts as missing: a process that was killed while it created a database leaves one. */
+/** An empty database counts as missing: a process that is killed during creation leaves one. */
 function notOurs(path: string, isEmpty: boolean): StoreRefused {
   return new (isEmpty ? StoreMissing : StoreRefused)(`${path} is not a plant store`)
 }

@@ -6,12 +6,12 @@ import type { Row, Value } from '../sql/sql.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
 const markQuery = 'SELECT mark FROM plants WHERE position = ?'
-/** Query for a page, as bytes, which need no decoding. A primary-key range is read, and therefore joined, in order. */
+/** Reads a page as bytes, which need no decoding. A primary-key range is scanned, and thus concatenated, in order. */
 const pageQuery = `
   SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*),
     coalesce((SELECT mark FROM plants WHERE position = ?2), '')
   FROM plants WHERE position > ?1 AND position <= ?2`
-/** The most marks that are kept with a head: some 2 MiB, enough for a cache full of pages of 100 plants. */
+/** Maximum number of marks cached with a head: about 2 MiB, enough for a full cache of pages of 100 plants. */
 const maxMarks = 20_000
 
 export type Reader = ReturnType<typeof makeReader>
@@ -23,7 +23,7 @@ export function makeReader(db: DatabaseSync) {
     const row = readPage.get(after, last) as unknown as [Uint8Array<ArrayBuffer>, number, string]
     const [array, count, found] = row
     if (count !== last - after || found !== mark)
-      throw new Error(`the log does not hold plants ${after + 1} to ${last} with the mark ${mark}`)
+      throw new Error(`the log does not contain plants ${after + 1} to ${last} with the mark ${mark}`)
     return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
   }
 
@@ -39,7 +39,7 @@ export function makeReader(db: DatabaseSync) {
   }
 }
 
-/** Makes a function that reads the head. Marks are cached while the head, and so everything below it, is unchanged. */
+/** Returns a function that reads the head. Marks are cached while the head, and therefore the log, is unchanged. */
 function makeHeadReader(db: DatabaseSync) {
   const readLast = db.prepare(headQuery, { returnArrays: true })
   const readMark = db.prepare(markQuery, { returnArrays: true })
@@ -58,7 +58,7 @@ function makeHeadReader(db: DatabaseSync) {
   }
 }
 
-/** Makes a function whose errors become rejections with StoreUnavailable. */
+/** Wraps a function: its errors become rejections with StoreUnavailable. */
 function guard<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T | Promise<T> {
   return (...args) => {
     try {

@@ -1,5 +1,5 @@
-// The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
-// slow disk never blocks the event loop. Files stay open even if the path changes, because they may be the last copy.
+// The embedded engine: one SQLite file. Reads run in this thread, in microseconds; writes run in a separate thread, so
+// that a slow disk never blocks the event loop. Files that were moved or deleted stay open: they may be the last copy.
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -14,9 +14,9 @@ import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
 import { startWriter, type Writer } from './writer.ts'
 
-/** Time that a read waits for a lock, which is held during recovery only. It blocks the event loop. */
+/** Time that a read waits for a lock, which is held only during recovery. The wait blocks the event loop. */
 const readLockMs = 200
-/** Time that `close` waits for a disk that does not answer. */
+/** Time that `close` waits for a disk that does not respond. */
 const closeMs = 1500
 
 /** Opens the SQLite file at a `file:` URL, relative to the working directory. Rejects with StoreRefused. */
@@ -39,7 +39,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   }
 }
 
-/** Makes a store; without a writer it is read-only. */
+/** Creates a store; without a writer it is read-only. */
 async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = writer?.send ?? refuseWrite
@@ -59,12 +59,12 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
       return { engineVersion: String(process.versions.sqlite), bytes, cluster: null }
     },
     async close() {
-      // When the writer closes last, SQLite checkpoints and removes the log at the path. That may be the log of another
-      // process by now if the files have changed.
+      // The last connection to close checkpoints and deletes the log at the path. If the files have changed, that may
+      // be the log of another process, so the reader stays open until the writer has closed.
       const isLost = writer?.files.findFault() !== undefined
       if (!isLost) reader.close()
       const ended = writer?.close()
-      // The end of a lost log may be an error, however long it takes.
+      // Writing back a lost log may fail, so it is awaited without a limit.
       await (isLost ? ended : Promise.race([ended, setTimeout(closeMs, undefined, { ref: false })]))
       reader.close()
     },
@@ -74,7 +74,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
 const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 const checks: Checks = {
-  // SQLite reports several faults in one text, a line for each, below a heading with the name of the database.
+  // SQLite reports several faults in one string, one per line, after a heading with the name of the database.
   'the file': `
     SELECT 'integrity check: ' || value AS fault
     FROM pragma_integrity_check, json_each('[' || replace(json_quote(integrity_check), '\\n', '","') || ']')

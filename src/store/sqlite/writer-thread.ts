@@ -1,5 +1,5 @@
-// The writer thread: opens the file, then runs requests, one transaction for each. A commit is acknowledged only if there
-// was no error and the path still names the written files. After an I/O error the file is opened again.
+// The writer thread: opens the file, then runs one transaction per request. A commit is acknowledged only if it
+// succeeded and the path still names the open files. After an I/O error the file is reopened.
 import { randomBytes } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import { attempt } from '../../attempt.ts'
@@ -22,11 +22,11 @@ export type Work = Batch | Statement
 export type Request = Work & { deadlineMs: number }
 
 export type Done = Outcome[] | number
-/** Requests are answered in order. The first message of the thread is not an answer: it holds the ids of the open files. */
+/** Requests are answered in order. Before that, the thread sends the ids of the open files. */
 export type Answer = { done: Done } | { outcome: FailedOutcome; failed: string }
 
 const lossCheckMs = 500
-/** The write-ahead log is checkpointed at this many pages of 4 KiB. */
+/** Number of pages (of 4 KiB) at which the write-ahead log is checkpointed. */
 const checkpointPages = 4000
 /** Time that `close` waits for programs that prevent a complete checkpoint. */
 const othersMs = 1000
@@ -49,12 +49,12 @@ parentPort?.on('message', (order: Request | 'close') => {
 tell(database.files.ids)
 setInterval(lostLog.note, lossCheckMs).unref()
 
-/** Runs and answers a request. Throws if acknowledged plants may be lost, which ends the process. */
+/** Runs and answers a request. Throws, which ends the process, if acknowledged plants may be lost. */
 function run(request: Request): void {
-  /** Outcome of a failure: unknown from COMMIT on. */
+  /** Outcome if an error is thrown: `unknown` from COMMIT on. */
   let outcome: FailedOutcome = 'nothing-added'
   try {
-    // Reopens the file after an I/O error or a full disk.
+    // Reopens the file if the last error left its state unknown, or the disk was full when it was opened.
     if (!database.isSound) reopen()
     const done = transactions.change(request)
     outcome = 'unknown'
@@ -71,14 +71,14 @@ function run(request: Request): void {
 
 function reopen(): void {
   database.files.check()
-  // A log that could not be written back is read again.
+  // If the log could not be written back, it is read again.
   attempt(close)
   database = openDatabase({ ...options, create: false }, database)
   if (!database.isSound) throw new Error(`database or disk is full: ${options.path}`)
   transactions = makeTransactions(database)
 }
 
-/** Not true if the state of the database is unknown. */
+/** Returns undefined if the rollback failed: the state of the database is then unknown. */
 function rollBack({ db }: OpenDatabase): true | undefined {
   return attempt(() => {
     if (db.isOpen && db.isTransaction) db.exec('ROLLBACK')
@@ -97,7 +97,7 @@ function close(): void {
   }
 }
 
-/** Writes a lost log back into its database, as soon as others allow it, unless they have taken over either file. */
+/** Writes a lost log back into its database once no other program uses it, unless another program has taken it over. */
 function writeBackLost(): void {
   const endMs = performance.now() + othersMs
   while (lostLog.isLeft()) {
@@ -106,7 +106,7 @@ function writeBackLost(): void {
     if (use === 'needed') throw new Error('the last plants are only in the log')
     if (use === 'ours') {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
-      // Numbers of pages; -1 if another checkpoint is running.
+      // `log` and `checkpointed` are numbers of pages; -1 if another checkpoint is running.
       const { log, checkpointed } = result as { log: number; checkpointed: number }
       lostLog.noteOwnChange()
       if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
@@ -118,7 +118,7 @@ function writeBackLost(): void {
 
 /** Prepares the two steps of a transaction, which runs a request atomically and at most once. */
 function makeTransactions({ db, files, log }: OpenDatabase) {
-  // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
+  // Parsing BEGIN and COMMIT for each transaction would take 4 % of its time.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
   const insert = db.prepare(
@@ -131,7 +131,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
   }
 
-  /** Adds a batch, with a fresh mark of 64 random bits; returns the outcomes in the order of its entries. */
+  /** Adds a batch with a new mark of 64 random bits. Returns the outcomes in the order of the entries. */
   function add({ items, ids, note }: Batch): Outcome[] {
     const mark = randomBytes(8).toString('base64url')
     let position = Number(readHead.get()?.position)
@@ -159,7 +159,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
       commit.run()
       if (files.findFault() !== undefined) lostLog.noteOwnChange()
       files.check()
-      // On a full disk the plants are durable in the log.
+      // If the disk is full, the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
     },
   }

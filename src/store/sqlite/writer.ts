@@ -1,4 +1,4 @@
-// The writer thread as the main thread sees it: starts it, sends it requests, and logs its failures.
+// The main thread's side of the writer thread: starts it, sends it requests, and logs its failures.
 import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
@@ -11,11 +11,11 @@ import { noteFiles } from './files.ts'
 import { sharedMs } from './locks.ts'
 import type { Answer, Done, Request, Work } from './writer-thread.ts'
 
-/** TypeScript or compiled, like this file. */
+/** Either TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
-/** Interval of the checks of the files while nothing is written. */
+/** Interval between checks of the files. */
 const fileCheckMs = 1000
-/** Time that the end of the process waits for the reader of the log. */
+/** Time that `endProcess` waits for the reader of the log. */
 const logEndMs = 1500
 
 const words = {
@@ -27,8 +27,8 @@ export type Writer = Awaited<ReturnType<typeof startWriter>>
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
 export async function startWriter(options: WriterOptions, logger: Logger) {
-  // The descriptor of the database stays open: see `syncFile`. The thread does not need the modules that were preloaded
-  // in this process.
+  // The descriptor of the database must stay open when the thread ends: see `syncFile`. The thread does not need the
+  // modules that this process preloaded.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [ids] = await once(worker, 'message').catch(({ message }) => {
@@ -54,7 +54,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   return {
     files,
     send: requests.send,
-    /** Accepts no more requests; resolves when those that were sent are done and the database is closed. */
+    /** Refuses new requests. Resolves when pending requests are done and the database is closed. */
     async close(): Promise<void> {
       clearInterval(checking)
       requests.end()
@@ -63,12 +63,12 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   }
 }
 
-/** Ends the process when the state of the disk is unknown: another sync would not detect lost data. */
+/** Ends the process when acknowledged plants may be lost: a repeated sync would not detect lost data. */
 function endProcess(logger: Logger, message: string, reason: string): void {
   if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
   else console.error(`plant-store: ${message} (${reason})`)
   logger.flush(() => process.exit(1))
-  // An exit would wait for a reader that is stuck.
+  // An exit would block while the reader of the log is stuck.
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), logEndMs)
 }
 
@@ -77,7 +77,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
   const waiting: (PromiseWithResolvers<Done> & { deadlineMs: number })[] = []
   let isEnding = false
   return {
-    /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
+    /** Sends a request. Rejects with StoreUnavailable, no later than at `deadlineMs` (of `performance.now()`). */
     async send(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
       const nowMs = performance.now()
       // While a request is overdue, the disk does not respond.
@@ -90,18 +90,18 @@ export function openRequests(post: (order: Request | 'close') => void) {
       const makeError = () => new StoreUnavailable('unknown', 'the writer thread timed out')
       return withTimeout(request.promise, leftMs, makeError)
     },
-    /** Settles the first request; one that has timed out was rejected already. */
+    /** Settles the first request. No effect if the request has timed out. */
     answer(answer: Answer): void {
       const request = waiting.shift()
       if ('done' in answer) request?.resolve(answer.done)
       else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isQuiet: true }))
     },
-    /** Rejects the requests that wait, and accepts no more: the thread has ended, or the process is about to. */
+    /** Rejects all pending and new requests, because the thread has ended. */
     abort(): void {
       isEnding = true
       for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer has stopped'))
     },
-    /** Accepts no more requests, and ends the writer after those in progress. */
+    /** Refuses new requests, and ends the writer after the pending ones. */
     end(): void {
       isEnding = true
       post('close')
