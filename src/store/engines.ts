@@ -1,4 +1,4 @@
-// The list of engines. Each engine is a folder, and is loaded on first use, because its driver loads slowly.
+// The list of engines. Each engine is a folder, which is loaded on first use, because its driver loads slowly.
 import { resolve } from 'node:path'
 import pino from 'pino'
 import { maskUrl } from '../mask.ts'
@@ -24,12 +24,12 @@ export const engines: Engine[] = [
   },
 ]
 
-/** Finds the engine of a URL, which the settings accept only if there is one. */
+/** Finds the engine of a URL. The settings refuse a URL without an engine. */
 export function engineOf(url: string): Engine {
   return engines.find(({ scheme }) => scheme.test(url)) as Engine
 }
 
-/** Names a database for people: the path of a file, or the URL of a server without its password. */
+/** Names a database in messages: the path of the file, or the URL without its password. */
 export function nameDatabase(url: string): string {
   const path = engineOf(url).path?.(url)
   return path === undefined ? maskUrl(url) : resolve(path)

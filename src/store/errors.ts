@@ -1,12 +1,12 @@
 // The errors of a store, on every engine.
 
-/** `unknown`: something may have been added. `overloaded`: too many requests are waiting, so nothing was done. */
+/** `unknown`: something may have been added. `overloaded`: too many requests are waiting; nothing was done. */
 export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store is unavailable. Message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: FailedOutcome
-  /** True if the failure needs no further line in the log. */
+  /** True if the failure has already been logged, or need not be logged. */
   readonly isQuiet: boolean
 
   constructor(outcome: FailedOutcome, message: string, options?: ErrorOptions & { isQuiet?: boolean }) {

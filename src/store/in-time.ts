@@ -1,15 +1,15 @@
-// Time limits for the store, and sharing of concurrent equal work.
+// Time limits for the store, and sharing of concurrent work.
 import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 
-/** Time within which the store answers, or the request fails. */
+/** Time limit of a request to the store. */
 export const storeLimitMs = 4500
 
-/** Settles as `work` does; rejects with StoreUnavailable and this outcome if it takes longer than `limitMs`. */
+/** Settles like `work`; rejects with StoreUnavailable and this outcome if `work` takes longer than `limitMs`. */
 export function inTime<T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') {
   return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
 }
 
-/** Settles as `work` does, or rejects after `ms` with an error that is made then. */
+/** Settles like `work`, or rejects after `ms` with the result of `makeError`. */
 export function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => unknown): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(makeError()), Math.max(0, ms))

@@ -7,7 +7,7 @@ export function checksumOf({ position, id, mark, item }: Omit<StoredPlant, 'chec
   return crc32(`${position}\t${id ?? ''}\t${mark}\t${item}`)
 }
 
-/** True if a plant no longer matches the checksum with which it was stored. */
+/** True if a plant does not match its checksum. */
 export function isDamaged(plant: StoredPlant): boolean {
   return checksumOf(plant) !== plant.checksum
 }

@@ -4,9 +4,8 @@
 import { StoreRefused } from '../errors.ts'
 
 /**
- * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the version in `user_version`.
- * PostgreSQL: a row of `meta` whose value is the version. Both differ from the marks of the stores that were made before
- * 1.0.0.
+ * The identification of a store. SQLite: `application_id` ('PLNT'), with the schema version in `user_version`.
+ * PostgreSQL: a row of `meta` with the schema version. Stores from before 1.0.0 have other values.
  */
 export const applicationId = 0x504c4e54
 export const schemaKey = 'schema'
@@ -43,7 +42,7 @@ const sqliteTables = `
     BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
   PRAGMA application_id = ${applicationId};`
 
-/** A batch locks the row of `head`. */
+/** Each transaction locks the row of `head`. */
 const postgresTables = `
   ${makeTables('BIGINT', '')}
   CREATE TABLE head (lock BIGINT NOT NULL);

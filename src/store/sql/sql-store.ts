@@ -6,7 +6,7 @@ import { makeTokens } from './sql-tokens.ts'
 
 type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
 
-/** `checks`: of this engine. `adopted`: called with the id of another store that this one has taken over. */
+/** `checks`: of this engine. `adopted`: called with the id that was taken over from another store. */
 export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) => {}): Shared {
   const { select, execute } = sql
   const makeCheck = (text: string) => async () => (await select(text)).map(({ fault }) => String(fault))
@@ -36,7 +36,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) =
     },
     async put(plants) {
       const before = (plants[0] as StoredPlant).position - 1
-      // As an object, because json_each of PostgreSQL reads no arrays.
+      // As an object, because json_each of PostgreSQL does not accept arrays.
       const values = [JSON.stringify({ ...plants }), before]
       if ((await execute(put, values)) !== plants.length)
         throw new StoreUnavailable('nothing-added', `the log does not end at ${before}`)
@@ -58,7 +58,7 @@ const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
-/** Adds the plants in a JSON object as they are, if the log ends before the first. */
+/** Adds the rows in a JSON object unchanged, if the log ends directly before the first. */
 const put = `
   INSERT INTO plants SELECT CAST(value ->> 'position' AS BIGINT), CAST(value ->> 'id' AS BIGINT), value ->> 'item',
     value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)

@@ -1,5 +1,5 @@
-// Tokens in SQL. Each change is one statement, and engines serialize these, except `touch`: of two equal names, the second
-// fails.
+// Tokens in SQL. Each change is one statement. Engines serialize all of them except `touch`, so that of two concurrent
+// tokens with one name, the second is refused.
 import type { Token, TokenTable } from '../engine.ts'
 import type { Sql, Value } from './sql.ts'
 
@@ -8,7 +8,7 @@ const columns = 'id,name,hash,scopes,created_at,expires_at,last_used_at,revoked_
 const fields = `id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
   last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"`
 
-/** Condition for a row to be valid at a time. */
+/** Condition: the token is valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
 
 const insert = `
@@ -18,12 +18,12 @@ const insert = `
   WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE name = $2 AND ${isValid('$5')})
   ON CONFLICT (id) DO NOTHING`
 
-/** Condition for a token that was not rotated before: no expiry, or no newer valid token of its name. */
+/** Condition: the token is valid, and has no expiry or no newer valid token with its name. */
 const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
     AND ${isValid('$5')}))`
 
-/** One statement, so that adding the new token and ending the old one are atomic. */
+/** One statement, so that adding the new token and changing the expiry of the old one are atomic. */
 const replace = `
   INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
   SELECT id, name, hash, scopes, created_at, expires_at FROM (
@@ -34,7 +34,7 @@ const replace = `
   ) AS pair WHERE true
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
 
-/** Only these columns of a token ever change. */
+/** Only these columns of a token can change. */
 const put = `
   INSERT INTO tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET
     last_used_at = excluded.last_used_at, revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at),

@@ -1,4 +1,4 @@
-// The SQL that both engines understand: parameters $1, $2, … (in SQLite ?1, ?2, …), and integers within ±(2^53−1).
+// The SQL interface of both engines: parameters $1, $2, … (?1, ?2, … in SQLite), and integers within ±(2^53−1).
 import type { NoteChange, Store } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 
@@ -9,24 +9,24 @@ export type Row = Record<string, Value>
 export interface Sql {
   select(text: string, values?: Value[]): Promise<Row[]>
   /**
-   * Runs one writing statement; resolves to the number of rows that it changed, on stable storage. A minor one must be safe
-   * to repeat: on PostgreSQL it delays nothing else, and a crash may undo it.
+   * Runs one writing statement; resolves to the number of changed rows, on stable storage. A minor statement must be
+   * safe to repeat: on PostgreSQL it delays no other statement, and a crash may undo it.
    */
   execute(text: string, values?: Value[], isMinor?: boolean): Promise<number>
 }
 
-/** A store whose engine speaks SQL. */
+/** A store of an engine with SQL. */
 export type SqlStore = Store & { readonly sql: Sql }
 
-/** Queries for faults, by the name of the part that is checked. Each row has a `fault` in words. */
+/** Queries for faults, by the name of the checked part. Each row describes a `fault`. */
 export type Checks = Record<string, string>
 
-/** Stands for the writing methods of a store that is open to read. */
+/** Replaces the writing methods of a store that is opened to read. */
 export async function refuseWrite(): Promise<never> {
   throw new StoreUnavailable('nothing-added', 'the database is open read-only')
 }
 
-/** The statement that changes a note. It changes one row, or none if the value is not `before`. */
+/** Returns the statement that changes a note. It changes one row, or none if the value is not `before`. */
 export function writeNote({ key, before, value }: NoteChange): { text: string; values: string[] } {
   if (before === '')
     return { text: 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', values: [key, value] }
