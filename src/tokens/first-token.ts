@@ -1,4 +1,4 @@
-// Creates and announces the first token of a new store; otherwise says how to create one.
+// Creates and announces the first token of a new store; for other stores, explains how to create a token.
 import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { giveToOwner, syncDirectoryOf } from '../file-system.ts'
@@ -9,15 +9,15 @@ import { command } from '../version.ts'
 import { makeToken } from './format.ts'
 import { createToken, isValidAt } from './tokens.ts'
 
-/** The id of every store's first token: of several replicas that start at once, only one can create it. */
+/** The first token of every store has this id, so that only one of several replicas can create it. */
 const firstTokenId = '00000000'
 
-/** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */
+/** `file`: where to write the first token, instead of stdout; `plantsUrl`: for an example request with the token. */
 type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
 
 /**
- * Makes the first token of a store that never had one; resolves to the text to print. Rejects with SettingError, without
- * having made a token, when the file exists or cannot be written.
+ * Creates the first token if the store never had a token. Resolves to the message to print. If the file exists or
+ * cannot be written, creates no token and rejects with SettingError.
  */
 export async function introduceTokens(table: TokenTable, { file: path, plantsUrl }: FirstTokenOptions) {
   const file = path && resolve(path)
@@ -35,7 +35,7 @@ export async function introduceTokens(table: TokenTable, { file: path, plantsUrl
   return `This store had no tokens, ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
 }
 
-/** Makes the first token; undefined if the store has ever had one. A file gets it before the token becomes valid. */
+/** Creates the first token; undefined if the store ever had a token. Writes the file before the token becomes valid. */
 export async function createFirst(table: TokenTable, file?: string): Promise<string | undefined> {
   if ((await table.all()).length > 0) return undefined
   const made = makeToken(firstTokenId)
@@ -46,13 +46,13 @@ export async function createFirst(table: TokenTable, file?: string): Promise<str
     if (token === undefined) discard()
     return token
   } catch (error) {
-    // After a COMMIT with an unknown outcome the token may be valid.
+    // If the outcome is unknown, the token may be valid.
     if (!(error instanceof StoreUnavailable) || error.outcome !== 'unknown') discard()
     throw error
   }
 }
 
-/** Writes a new file, on stable storage. */
+/** Creates a file on stable storage. */
 function writeOnce(file: string, text: string): void {
   try {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })
@@ -65,7 +65,7 @@ function writeOnce(file: string, text: string): void {
         `FIRST_TOKEN_FILE ${file} already exists, so no token was created: move the file away, then start again`,
       )
     /* c8 ignore next 2: the disk is full */
-    // The file was made, but not written in full.
+    // The file was created, but not completely written.
     if (syscall !== 'open') rmSync(file, { force: true })
     throw new SettingError(`FIRST_TOKEN_FILE cannot be written, so no token was created: ${message}`)
   }

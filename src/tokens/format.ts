@@ -1,5 +1,5 @@
-// The format of tokens: plant_<id>_<secret>_<checksum>. Thanks to the checksum, junk is refused without a look-up, and
-// secret scanners can recognize leaked tokens.
+// The format of tokens: plant_<id>_<secret>_<checksum>. With the checksum, invalid tokens are refused without a
+// look-up, and secret scanners can recognize leaked tokens.
 import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
@@ -12,32 +12,32 @@ const form = new RegExp(
   `^(plant_([0-9A-Za-z]{${idLength}})_[0-9A-Za-z]{${secretLength}})_([0-9A-Za-z]{${checksumLength}})$`,
 )
 
-/** Makes a token; `id` is public, the rest is secret. */
+/** Generates a token; `id` is public, the rest is secret. */
 export function makeToken(id = randomBase62(idLength)): { id: string; token: string } {
   const body = `plant_${id}_${randomBase62(secretLength)}`
   return { id, token: `${body}_${checksum(body)}` }
 }
 
-/** Reads the id of a token; undefined when the text is not a token or its checksum is wrong. */
+/** Returns the id in a token; undefined if the string is not a token or its checksum is wrong. */
 export function readTokenId(text: string): string | undefined {
   const [, body, id, sum] = form.exec(text) ?? []
   return body !== undefined && checksum(body) === sum ? id : undefined
 }
 
 /**
- * True for what begins like a JWT: `{"` in base64url. White space around the `{` would be valid JSON, but no issuer
- * writes it, and the masks of the log would have to know that spelling, too.
+ * True for a string that starts like a JWT: with `{"` in base64url. White space around the `{` would be valid JSON, but
+ * no issuer writes it, and the mask of the log would not match it.
  */
 export function isJwt(token: string): boolean {
   return /^ey[I-L]/.test(token)
 }
 
-/** Returns the SHA-256 of a token in hex, the form in which it is stored. */
+/** Returns the SHA-256 of a token in hex, as it is stored. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
-/** Returns the CRC-32 of a text in base62. */
+/** Returns the CRC-32 of a string in base62. */
 function checksum(body: string): string {
   const sum = crc32(body)
   const digits = Array.from({ length: checksumLength }, (_, n) => base62[Math.floor(sum / 62 ** n) % 62])

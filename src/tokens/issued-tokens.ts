@@ -1,5 +1,4 @@
-// Verifies tokens of an issuer (OIDC): their form, their claims, and last their signature (RFC 7515, RFC 7519, RFC 8725,
-// RFC 9068).
+// Verifies tokens of an issuer (OIDC): form, claims, and last the signature (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
@@ -13,10 +12,10 @@ import { cacheKeys, type IssuerKeys, type IssuerKeysOptions } from './issuer-key
 import { type Scope, scopes } from './tokens.ts'
 import type { Grant } from './verifier.ts'
 
-/** How long a valid token, which cannot be revoked, is accepted without verifying it again. */
+/** Time for which the verdict on a valid token, which cannot be revoked here, is cached. */
 const verdictMs = 60_000
 
-/** The longest token. */
+/** Maximum length of a token. */
 const maxLength = 8192
 
 const algorithms = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
@@ -28,7 +27,7 @@ export const reasons = [
 ] as const
 export type Reason = (typeof reasons)[number]
 
-/** The claims that are read. Numbers are finite. Those of RFC 9068, section 2.2, are required. */
+/** The claims that are read. Unlike in RFC 9068, section 2.2, `iat` is optional. Numbers are finite. */
 const Claims = Type.Object({
   iss: Type.String(),
   sub: Type.String({ pattern: '^[\\x20-\\x7e]{1,255}$' }),
@@ -42,20 +41,20 @@ type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
 
 const toleranceS = 30
 const maxKidLength = 256
-/** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
+/** Claims of tokens that are bound to a key, which is not checked, or that have another purpose. */
 const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 
 /**
- * Makes `verifyIssued(token)`, which resolves to undefined when a token is refused. It rejects with a ProblemError if the
- * keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
+ * Returns `verifyIssued(token)`, which resolves to undefined if the token is refused. It rejects with ProblemError if
+ * the keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
  */
 export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKeysOptions & { meter: Meter }) {
   const keys = cacheKeys(issuer, options)
-  // Not awaited, so that the start does not depend on the issuer.
+  // Not awaited, so that the service starts without the issuer.
   void keys.load()
   const refused: Record<string, number> = Object.fromEntries(reasons.map((one) => [one, 0]))
-  const about = 'Tokens of the issuer that were refused, not counting cached refusals.'
+  const about = 'Refused tokens of the issuer, excluding cached refusals.'
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
   return async function verifyIssued(token: string): Promise<Grant | undefined> {
@@ -69,7 +68,7 @@ export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKey
   }
 }
 
-/** Returns the grant of a token, or why it is refused. */
+/** Returns the grant of a token, or the reason for refusing it. */
 async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Reason> {
   const jwt = readJwt(token, issuer)
   if (typeof jwt === 'string') return jwt
@@ -83,7 +82,7 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
 }
 
-/** Returns the unverified parts of a token, or why it is refused before any key is looked up. */
+/** Returns the header and the claims without verifying the signature, or the reason for refusing the token. */
 export function readJwt(token: string, issuer: Issuer): Jwt | Reason {
   if (token.length > maxLength || !form.test(token) || !token.split('.').every(isCanonical)) return 'form'
   const header = attempt(() => decodeProtectedHeader(token))
@@ -98,7 +97,7 @@ export function readJwt(token: string, issuer: Issuer): Jwt | Reason {
   return findClaimFault(claims, issuer) ?? { header: header as Jwt['header'], claims }
 }
 
-/** True for canonical base64url: any other spelling would be a second text for the same token. */
+/** True for canonical base64url. Another encoding would be a second spelling of the same token. */
 function isCanonical(part: string): boolean {
   return Buffer.from(part, 'base64url').toString('base64url') === part
 }
@@ -110,7 +109,7 @@ function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
   return name === 'at+jwt' || (wanted === 'JWT' && name === 'jwt')
 }
 
-/** Returns why claims are refused; undefined when they are valid now. */
+/** Returns the reason for refusing the claims; undefined if they are valid now. */
 function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Reason | undefined {
   const { iss, aud, exp, nbf = 0, iat = 0 } = claims
   if (iss !== oidcIssuer) return 'issuer'
@@ -120,7 +119,7 @@ function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): R
   return Math.max(nbf, iat) - toleranceS > nowS || exp + toleranceS <= nowS ? 'time' : undefined
 }
 
-/** Reads the known scopes among those of the claims, which have the prefix. */
+/** Returns the known scopes in the claims, without the prefix. */
 function readScopes(claims: Claims, issuer: Issuer): ReadonlySet<Scope> {
   const lists = issuer.oidcScopeClaim.map((name) => claims[name])
   const named = new Set(lists.flatMap((list) => (typeof list === 'string' ? list.split(' ') : list)))

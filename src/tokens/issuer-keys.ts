@@ -1,4 +1,4 @@
-// Caches the keys of an issuer: reloads them when they are old; uses old ones while the issuer is unavailable.
+// Caches the keys of an issuer: reloads old keys, and keeps using them while the issuer is unavailable.
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -8,10 +8,10 @@ import { hashToken } from './format.ts'
 import type { Issuer } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 
-/** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
+/** Age at which keys are reloaded, and maximum age of keys that are used while the issuer is unavailable. */
 const freshMs = 300_000
 const staleMs = 86_400_000
-/** Limits of tokens that wait for a load, and of tokens with unknown keys that are remembered. */
+/** Maximum numbers of tokens that wait for a load, and of remembered tokens with an unknown key. */
 const maxWaiting = 250
 const maxMissed = 10_000
 
@@ -22,7 +22,7 @@ const words = {
 
 type Key = Awaited<ReturnType<KeySet>>
 
-/** `now`: milliseconds of a monotonic clock. `limitMs`: for a load. At most two loads begin within two pauses. */
+/** `now`: milliseconds of a monotonic clock; `limitMs`: for a load; `pauseMs`: see `retryMs`. */
 export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: number; pauseMs?: number }
 
 export type IssuerKeys = ReturnType<typeof cacheKeys>
@@ -39,12 +39,12 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   let waiting = 0
 
   /**
-   * Finds the key that a header names, or the only one that fits. Resolves to `key` if there is none, even after a load
-   * that began when the token had been seen, and to `unavailable` if it cannot be looked up before `retryMs`. Rejects
-   * with StoreUnavailable if too many tokens wait.
+   * Finds the key named by a header, or the only suitable key. Resolves to `key` if no such key was loaded since the
+   * token was first seen; to `unavailable` if no load since then has succeeded. Rejects with StoreUnavailable if too
+   * many tokens wait.
    */
   async function find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
-    // Read before this token may begin a load, so that this load counts for it.
+    // Read before this token may start a load, so that the load counts for it.
     const nowMs = now()
     if (nowMs - loadedMs > freshMs) void load()
     const found = await look(header)
@@ -62,26 +62,26 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
 
   const isStale = () => now() - loadedMs >= staleMs
 
-  /** Any error of the library means that there is no key for this token. */
+  /** On any error of the library, no key is suitable for this token. */
   async function look(header: JWSHeaderParameters): Promise<Key | undefined> {
     return isStale() ? undefined : keys?.(header).catch(() => undefined)
   }
 
   /**
-   * Time until the keys may be loaded again. At most two loads begin within two pauses, and none right after a success,
-   * so that nobody can use up both loads.
+   * Time until the keys may be loaded again. At most two loads begin within `2 * pauseMs`, and none within `pauseMs`
+   * after a successful one began, so that a client cannot use up both.
    */
   function retryMs(): number {
     const afterSuccessMs = loadedMs === triedMs ? pauseMs : 0
     return Math.max(triedMs + afterSuccessMs, earlierMs + 2 * pauseMs) - now()
   }
 
-  /** Loads the keys, unless it is too early. Resolves when the load in progress, if any, is over. Never rejects. */
+  /** Loads the keys, unless it is too early. Resolves when the load in progress, if any, has ended. Never rejects. */
   async function load(): Promise<void> {
     if (loading || retryMs() > 0) return loading
     earlierMs = triedMs
     triedMs = now()
-    // The only place that handles failures of the issuer, or of a proxy in front of it.
+    // Handles all failures of the issuer, and of a proxy in front of it.
     loading = loadKeys(issuer, limitMs)
       .then((loaded) => {
         keys = loaded

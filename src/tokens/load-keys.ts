@@ -7,15 +7,15 @@ import { attempt } from '../attempt.ts'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
 
-/** The largest document of an issuer, and the most keys that are read from it. */
+/** Maximum size of a document of an issuer, and maximum number of keys that are read from it. */
 const maxBytes = 256 * 1024
 const maxKeys = 64
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Resolves to the keys; the library refuses those that are weak, malformed or not for signatures when a token names
- * them. Rejects with any error if none could be loaded in `limitMs`.
+ * Resolves to the keys. Weak and malformed keys, and keys that are not for signatures, are refused by the library when
+ * a token names them. Rejects with any error if the keys cannot be loaded within `limitMs`.
  */
 export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet> {
   const signal = AbortSignal.timeout(limitMs)
@@ -40,13 +40,13 @@ async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
 }
 
 /**
- * Fetches a JSON object, without following redirects. Rejects for anything else, and when it is too long. `fetch` is not
- * used: through a proxy that closes the connection (NODE_USE_ENV_PROXY) it reconnects for ever, even after it is aborted.
+ * Fetches a JSON object, without following redirects. Rejects if the response is anything else or too long. Not with
+ * `fetch`: if a proxy (NODE_USE_ENV_PROXY) closes the connection, it reconnects indefinitely, even after an abort.
  */
 async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const { get } = new URL(url).protocol === 'https:' ? https : http
   const request = get(url, { signal, headers: { accept: 'application/json' } })
-  // An error after the response has begun is also emitted by its stream, so it is ignored here.
+  // An error after the response has begun is ignored here, because the stream also emits it.
   request.on('error', () => {})
   const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage]
   if (answer.statusCode !== 200) {
@@ -59,7 +59,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
     // Each character is at least one byte.
     if (text.length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
   }
-  // An answer without a length may just end when it is aborted.
+  // A response without a length may end without an error when it is aborted.
   signal.throwIfAborted()
   const value: unknown = attempt(() => JSON.parse(text))
   if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)

@@ -10,46 +10,46 @@ const defaults = { scopes: [...scopes], expiresAt: null, lastUsedAt: null, revok
 
 export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | null; createdAt?: number }
 
-/** Issues a token and returns its text, which is not stored; undefined if its id exists or a valid token has its name. */
+/** Issues a token, of which only the hash is stored; undefined if its id exists or a valid token has its name. */
 export async function createToken(table: TokenTable, options: NewToken, { id, token } = makeToken()) {
   const made = { ...defaults, createdAt: Date.now(), ...options, id, hash: hashToken(token) }
   return (await isStored(table, made, table.add(made))) ? token : undefined
 }
 
-/** Resolves as `change` does, which stores a new token. */
+/** Resolves like `change`, which stores a new token; to true if `change` rejects but the token was stored. */
 function isStored(table: TokenTable, { id, hash }: Token, change: Promise<boolean>): Promise<boolean> {
   return change.catch(async (error) => {
-    // The response may have been lost, but nobody else knows this token.
+    // The response may have been lost. A row with this hash can only be from this change.
     const found = await table.find(id).catch(() => undefined)
     if (found?.hash === hash) return true
     throw error
   })
 }
 
-/** `overlapMs`: how long the former token stays valid, unless it expires sooner. */
+/** `overlapMs`: time for which the former token stays valid, unless it expires earlier. */
 type RotateOptions = { overlapMs: number; now?: number }
 
 /**
  * Issues a token with the name, scopes and lifetime of `former`. Both are valid during the overlap, so that clients can
- * change over one by one. Undefined if `former` is no longer valid, or was rotated before and its successor is valid.
+ * switch one by one. Undefined if `former` is not valid, or was rotated before and its successor is valid.
  */
 export async function rotateToken(table: TokenTable, former: Token, options: RotateOptions) {
   const { overlapMs, now = Date.now() } = options
   const { name, scopes, createdAt } = former
   const { id, token } = makeToken()
-  // Rotation shortens a token's own lifetime, so the lifetime is that of its latest successor, even a revoked one.
+  // Rotation shortens the lifetime of a token, so take the lifetime of its latest successor, even if that is revoked.
   const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
   const latest = (await table.all()).findLast(isSuccessor) as Token
   const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt
   const formerExpiresAt = Math.min(now + overlapMs, former.expiresAt ?? Number.POSITIVE_INFINITY)
-  // The successor must be newer, even if the clock was set back.
+  // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
   const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
   const change = table.replace({ id: former.id, expiresAt: formerExpiresAt }, newer, now)
   return (await isStored(table, newer, change)) ? { id, token, expiresAt, formerExpiresAt } : undefined
 }
 
-/** Makes a function that tells whether a token is neither revoked nor expired. */
+/** Returns a predicate: the token is neither revoked nor expired. */
 export function isValidAt(nowMs: number) {
   return ({ revokedAt, expiresAt }: Token) => revokedAt === null && (expiresAt === null || expiresAt > nowMs)
 }

@@ -1,6 +1,6 @@
 // Verifies tokens. A verdict on a token of the store is cached for two seconds: short enough for a revocation to take
-// effect in time on every replica, long enough that most requests need no database. Valid tokens that cannot be revoked
-// here, those of an issuer and ACCESS_TOKENS, are verified again later or never.
+// effect in time on every replica, long enough that most requests need no database. Tokens of an issuer, which cannot
+// be revoked here, are cached longer, and ACCESS_TOKENS are never verified again.
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -14,18 +14,18 @@ import { scopes } from './tokens.ts'
 const verdictMs = 2000
 /** Precision of the last use of a token. */
 const touchMs = 60_000
-/** The most verdicts that are cached, of each kind. */
+/** Maximum number of cached verdicts of each kind. */
 const maxVerdicts = 10_000
-/** The most tokens that are verified at a time; beyond it, only tokens that were valid before are verified again. */
+/** Maximum number of concurrent verifications. Above it, only tokens that were valid before are verified. */
 const maxVerifying = 500
 
 /**
- * What a valid token allows. It may be used until `untilMs` of `performance.now()`, so that setting the wall clock cannot
- * prolong it; then it is verified again.
+ * What a valid token allows. The token must be verified again after `untilMs` of `performance.now()`, so that setting
+ * the wall clock cannot prolong it.
  */
 export type Grant = { readonly id: string; readonly scopes: ReadonlySet<string>; readonly untilMs: number }
 
-/** Returns the grant of a token, or undefined if it is not valid: at once if the verdict is cached. */
+/** Returns the grant of a token, or undefined if it is not valid; synchronously if the verdict is cached. */
 export type Verify = (token: string) => Grant | undefined | Promise<Grant | undefined>
 
 /** `verifyIssued`: verifies JWTs. `now`: wall clock, for expiry; `monotonicNow`: clock for the age of verdicts. */
@@ -37,16 +37,16 @@ type VerifierOptions = {
   monotonicNow?: () => number
 }
 
-/** Makes `verify`. It rejects when the token cannot be verified now: with StoreUnavailable, or as `verifyIssued` does. */
+/** Returns `verify`. It rejects if the token cannot be verified now: with StoreUnavailable, or like `verifyIssued`. */
 export function makeVerifier(table: TokenTable, options: VerifierOptions): Verify {
   const { accessTokens, logger, verifyIssued } = options
   const { now = Date.now, monotonicNow = () => performance.now() } = options
   const touch = makeTouch(table, logger, now)
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
-  // section 5.5), and clients put UTF-8 into them.
+  // section 5.5), but clients send UTF-8.
   const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1').trim())
   const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
-  // Separate caches, so that a flood of junk evicts no valid token.
+  // Separate caches, so that a flood of invalid tokens evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times from which invalid tokens are verified again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
@@ -68,9 +68,9 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
     }
   }
 
-  /** Reads the token with an id, whose hash must be `digest`, from the store. */
+  /** Finds the token with this id in the store. Its hash must equal `digest`. */
   async function findStored(id: string, digest: string): Promise<Grant | undefined> {
-    // The age of the grant counts from the query: a slow answer may miss a revocation in the meantime.
+    // The age of the grant counts from the start of the query: a slow answer may miss a revocation.
     const askedMs = monotonicNow()
     const token = await inTime(table.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
@@ -98,18 +98,18 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   }
 }
 
-/** Makes the grant of one of ACCESS_TOKENS, which cannot be revoked while the process runs. */
+/** Returns the grant of one of ACCESS_TOKENS, which cannot be revoked while the process runs. */
 function makeOwnGrant(index: number): Grant {
   return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
 }
 
-/** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
+/** Returns a function that saves the last use of a token, once a minute. One at a time, as each is a transaction. */
 function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   const outage = makeOutage(logger, {
     failed: 'the last use of a token could not be saved',
     recovered: 'the last use of tokens is saved again',
   })
-  /** The last use that was noted or waits to be noted, by id. */
+  /** The last use that was saved or waits to be saved, by id. */
   const noted = new LRUCache<string, number>({ max: maxVerdicts })
   const waiting = new Map<string, number>()
   let noting = Promise.resolve()
