@@ -1,20 +1,20 @@
-// One line for each request, written by hand: through pino it would cost a quarter of a request.
+// The access log: one line per request. Formatted without pino, which would take a quarter of the time of a request.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * Lines are collected up to this size or for this long, because each write wakes a thread. They are kept as bytes,
- * which cost the garbage collector nothing.
+ * Lines are buffered up to this size and time, because each write wakes a thread. They are stored as bytes, which cost
+ * the garbage collector nothing.
  */
 const chunkBytes = 256 * 1024
 const flushMs = 250
-/** The longest line: an address of the greatest length that Node accepts in a header, every character escaped. */
+/** Maximum size of a line: an address of the maximum length of a header, with every character escaped. */
 const maxLineBytes = 100 * 1024
 const maxUrlLength = 1024
-/** The most targets that are cached; clearing them all costs less than tracking their use. */
+/** Maximum number of cached targets. Clearing them all costs less than tracking their use. */
 const maxTargets = 1000
 
-/** `write`: accepts whole lines, and copies them; absent: no access log. `mask`: masks tokens. `count`: for metrics. */
+/** `write`: writes lines, and copies them; absent: no access log. `mask`: masks tokens. `count`: for metrics. */
 export type AccessLogOptions = {
   write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string
@@ -34,7 +34,7 @@ declare module 'fastify' {
 type End = Answered & { bytes: number; address: string }
 
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
-  /** Parts of lines that repeat. */
+  /** Cached parts of lines, by method and URL. */
   const targets = new Map<string, string>()
   const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
   let length = 0
@@ -43,20 +43,20 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     noteEnd(request, reply)
     done()
   })
-  // For requests for which Fastify runs no hooks.
+  // For requests without hooks.
   app.decorate('noteEnd', noteEnd)
 
   function noteEnd(request: FastifyRequest, reply: FastifyReply): void {
     const startMs = performance.now()
-    // A connection that is gone has no address. With TRUST_PROXY, a proxy may send any text as one.
+    // Read now: a closed connection has no address. With TRUST_PROXY, a proxy may send any string as an address.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
     let streamedBytes = 0
     reply.raw.on('pipe', (body) => body.on('data', ({ length }) => (streamedBytes += length)))
-    // Unlike `finish`, `close` is also emitted when the client leaves before it has the whole answer.
+    // Unlike `finish`, `close` is also emitted if the client disconnects before the end of the response.
     reply.raw.on('close', () => {
       const durationMs = performance.now() - startMs
       const { writableFinished, statusCode } = reply.raw
-      // 499: the client left first. A list that failed midway has the status 500, and no `problem`.
+      // 499: the client disconnected first. A list that failed midway has the status 500, and no `problem`.
       const status = writableFinished || (statusCode >= 500 && !reply.problem) ? statusCode : 499
       count?.(request, reply, { status, durationMs })
       if (!write) return
@@ -103,20 +103,20 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   }
 })
 
-/** Connections that were cut emit `close` up to two turns of the event loop after the server. */
+/** Reset connections emit `close` up to two turns of the event loop after the server. */
 async function lastClose(): Promise<void> {
   await new Promise(setImmediate)
   await new Promise(setImmediate)
 }
 
-/** Removes the values from the query of a URL, which the router also begins at a `#`. */
+/** Removes the values from the query of a URL. For the router, a query also starts at `#`. */
 function withoutValues(url: string): string {
   const start = url.search(/[?#]/)
   if (start === -1) return url
   return url.slice(0, start) + url.slice(start).replaceAll(/=[^&]*/g, '=')
 }
 
-/** The address of a client. A socket for both versions of IP shows an IPv4 address as `::ffff:` and the address. */
+/** Returns the address of a client. A dual-stack socket shows an IPv4 address with the prefix `::ffff:`. */
 function addressOf({ ip }: FastifyRequest): string {
   return ip?.startsWith('::ffff:') ? ip.slice(7) : String(ip)
 }

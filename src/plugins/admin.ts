@@ -9,7 +9,7 @@ import { engineOf } from '../store/engines.ts'
 import { inTime, shareRun } from '../store/in-time.ts'
 import { answerWithProblems, errors } from './errors.ts'
 
-/** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
+/** Time that `/readyz` (probes commonly time out after 1 s) and `/metrics` wait for the store. */
 const readyMs = 600
 const gaugeMs = 500
 
@@ -23,7 +23,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
   const { meter } = metrics
   let isDraining = false
   let check = async (): Promise<string | undefined> => 'starting'
-  /** Resolves within a second to the reason for not being ready; undefined when ready. */
+  /** Resolves within a second to the reason why the service is not ready; undefined if it is. */
   const findFault = async () => {
     const fault = await check()
     return isDraining ? 'draining' : fault
@@ -58,19 +58,19 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     origin,
     /** Makes /readyz depend on the store, and adds the metrics of the store. */
     serve(store: Store): void {
-      // An empty batch needs the same as any batch: the file, the lock, the standbys. Lists also need the head.
+      // An empty batch tests the requirements of any batch: the file, the lock, the standbys. Lists need the head.
       const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
-      // Values that are not available in time are left out: the others are needed most when the store does not answer.
+      // Omits values that are not available in time: the others are needed most when the store does not respond.
       const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
       meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
-      // A file has no servers.
+      // A database in a file has no servers.
       if (engine.path !== undefined) return
       const help = 'Number of database server settings that protect acknowledged plants but are off.'
       const readUnsafe = shareRead(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
       meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
     },
-    /** From now on: not ready. */
+    /** Makes /readyz fail from now on. */
     drain(): void {
       isDraining = true
     },
@@ -79,11 +79,11 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
 }
 
 /**
- * Makes a function that resolves to what `read` returns, or to undefined if it fails or takes longer. Concurrent callers
- * share a read, so that a store that does not answer is not asked again and again.
+ * Returns a function that resolves to the result of `read`, or to undefined if it fails or takes longer than `ms`.
+ * Concurrent callers share a read, so that an unresponsive store is not queried repeatedly.
  */
 function shareRead<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
   const readOnce = shareRun(read)
-  // The store logs its failures itself.
+  // The store logs its own failures.
   return () => inTime(readOnce(), ms).catch(() => undefined)
 }

@@ -1,5 +1,5 @@
-// Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived if
-// the verdict has expired meanwhile.
+// Bearer tokens (RFC 6750) for the routes of a scope. A token is checked before the body is read, and again after that
+// if the verdict has expired.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
@@ -10,7 +10,7 @@ import type { Grant, Verify } from '../tokens/verifier.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The scope that a token needs. A guarded route without one refuses every token. */
+    /** The required scope of a token. A guarded route without a scope refuses every token. */
     scope?: Scope
   }
   interface FastifyRequest {
@@ -19,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-/** For challenges. `resource`: URL of the resource metadata (RFC 9728); `scopePrefix`: of the issuer's scopes. */
+/** For challenges, `resource`: URL of the resource metadata (RFC 9728), `scopePrefix`: of the issuer's scopes. */
 type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
 /** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */
@@ -29,7 +29,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
     headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
   })
 
-  /** Makes the hook of a route that needs a scope. As a hook of the route it runs last: a 403 counts for the rate. */
+  /** Returns the hook of a route that requires a scope. Route hooks run last, so a 403 counts toward the rate limit. */
   function requireScope(scope: Scope | undefined): onRequestHookHandler {
     const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
     return ({ grant }, _reply, done) => {
@@ -38,11 +38,11 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
     }
   }
 
-  // Made once, so that a refusal is cheap. Without credentials there is no error code (RFC 6750, section 3.1).
+  // Created once, so that a refusal is cheap. Without credentials, no error code is sent (RFC 6750, section 3.1).
   const noToken = new ProblemError(problems.noToken, challengeWith(''))
   const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
 
-  /** Translates an error of bearer-auth. */
+  /** Translates an error of @fastify/bearer-auth. */
   function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
     if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
     return /^bearer( |$)/i.test(headers.authorization ?? '') ? badToken : noToken
@@ -59,7 +59,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
         return grant !== undefined
       }
       const grant = verify(token)
-      // Without a promise where the verdict is cached.
+      // Synchronous if the verdict is cached.
       return grant instanceof Promise ? grant.then(admit) : admit(grant)
     },
   })
@@ -72,7 +72,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
   app.addHook('onRoute', (route) => {
     route.onRequest = [route.onRequest ?? [], requireScope(route.config?.scope)].flat()
   })
-  // The token may have been revoked, or have expired, while the body arrived.
+  // The token may have been revoked or have expired while the body was received.
   app.addHook('preValidation', (request, reply, done) => {
     if (request.grant.untilMs > performance.now()) done()
     else authenticate.call(app, request, reply, done)

@@ -1,4 +1,4 @@
-// Answers every failure with a problem (RFC 9457): errors, unknown paths and methods, bytes that are not HTTP.
+// Responds to every failure with a problem (RFC 9457): errors, unknown paths and methods, bytes that are not HTTP.
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -14,7 +14,7 @@ import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The latest response of a connection that may take long. Until it is sent, no 400 may be written to the socket. */
+    /** The latest slow response of each connection. Until it is sent, no 400 may be written to the socket. */
     slowAnswers: WeakMap<Socket, ServerResponse>
   }
   interface FastifyReply {
@@ -23,7 +23,7 @@ declare module 'fastify' {
   }
 }
 
-/** Problems for errors of Node's parser, of Fastify and its plugins. */
+/** Problems for errors of Node's parser, of Fastify and of its plugins. */
 const frameworkProblems: Record<string, KnownProblem> = {
   ERR_HTTP_REQUEST_TIMEOUT: problems.timeout,
   HPE_HEADER_OVERFLOW: problems.headTooLarge,
@@ -40,17 +40,17 @@ const otherCoding = new ProblemError(problems.faults(1), {
   headers: { connection: 'close' },
 })
 
-/** Time for a client to read the error before the connection is destroyed. */
+/** Time for a client to read the error response before the connection is destroyed. */
 const lingerMs = 5000
 /** Maximum length of a request target. */
 const maxUrlLength = 8 * 1024
 
-/** `basePath`: ends with a slash; pages of problems are below it. */
+/** `basePath`: prefix of the problem pages; ends with a slash. */
 export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const logger = app.log as Logger
   const failures = makeOutage(logger, { failed: 'requests failed because the store was unavailable' })
   const refusals = makeOutage(logger, { failed: 'requests were refused because too many are in progress' })
-  // Node would ask for a body before its token is verified, and refuse other expectations without a problem.
+  // Node would send 100 Continue before the token is verified, and refuse other expectations without a problem.
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.decorateReply('problem', undefined)
@@ -65,7 +65,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other last one itself.
+    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
     else if (coding !== undefined && (httpVersionMinor === 0 || /,\s*chunked$/i.test(coding)))
       done(otherCoding)
     else done(request.is404 ? makeMissError(request) : undefined)
@@ -77,8 +77,8 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
-    // Fastify sets `connection: close` for a body that it cannot parse. The connection is kept: a client that is still
-    // sending would not get this answer, nor those to requests that it has pipelined.
+    // Fastify sets `connection: close` for a body that it cannot parse. Keep the connection: otherwise a client that is
+    // still sending would lose this response, and those to pipelined requests.
     if (reply.raw.shouldKeepAlive && reply.hasHeader('connection') && !reply.raw.hasHeader('connection'))
       reply.header('connection', 'keep-alive')
     return reply
@@ -88,12 +88,12 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
       .send(body)
   })
 
-  // For `reply.callNotFound()`: a request without a route was refused above.
+  // For `reply.callNotFound()`: a request without a route is refused above.
   app.setNotFoundHandler((request, reply) => reply.send(makeMissError(request)))
 
   /** Logs each internal error with its stack; failures and refusals of the store at most every few seconds. */
   function logFailure(error: Error, requestId: string): void {
-    // An unavailable issuer is logged where its keys are loaded.
+    // The loader of the keys logs an unavailable issuer.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (error.outcome === 'overloaded') refusals.reportFailure(error, { requestId })
@@ -101,20 +101,20 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   }
 })
 
-/** Makes the error for a request without a route: 405 if its path has other methods. */
+/** Returns the error for a request without a route: 405 if its path has other methods, otherwise 404. */
 function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split(/[?#]/, 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
-  // A route that found nothing, such as the route of the static files of the docs.
+  // The method is allowed if the route itself found nothing, such as a static file.
   if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.notFound)
   return new ProblemError(problems.methodNotAllowed(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
-  // Its problem states the outcome, and reveals nothing internal.
+  // The problem states the outcome, and reveals no internals.
   if (error instanceof StoreUnavailable) return new ProblemError(problems[error.outcome])
   if (error.validation) return invalid(findFaults(request))
   const { statusCode = 500 } = error
@@ -132,15 +132,15 @@ function findFaults(request: FastifyRequest): Fault[] {
 }
 
 /**
- * Makes the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`: called
- * for each answer to a malformed request, which no hook sees.
+ * Returns the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`:
+ * called for each response to a malformed request, for which no hook runs.
  */
 export function answerWithProblems(basePath: string, count = (_code: ProblemCode) => {}) {
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
       if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
-      // The connection itself failed, or has been answered.
+      // The connection failed, or already has a final response.
       else if (error.syscall !== undefined || !socket.writable) socket.destroy()
       else count(answerClientError(error, socket, basePath))
     },
@@ -152,12 +152,12 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
   }
 }
 
-/** Answers a malformed request, or one that arrives too slowly, which Fastify never sees. Returns the problem. */
+/** Responds to a malformed or too slow request, which does not reach Fastify. Returns the problem. */
 function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket, basePath: string) {
   const known = frameworkProblems[code] ?? problems.notHttp
   const body = describe(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
-  // An `import` of `node:http` for its phrases would also load undici, which takes a twentieth of the time of a start.
+  // Importing `node:http` for its phrases would also load undici, which takes a twentieth of the startup time.
   const phrase = body.status === 400 ? 'Bad Request' : body.title
   const head = [
     `HTTP/1.1 ${body.status} ${phrase}`,
@@ -168,7 +168,7 @@ function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket,
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
-  // The client may go on sending.
+  // The client may continue to send.
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref()
   socket.once('close', () => clearTimeout(timer))
   return known.code

@@ -13,7 +13,7 @@ export const json = fp(async (app) => {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parse)
 })
 
-/** Parses a body. Throws for one that is encoded, not UTF-8, or not JSON. */
+/** Parses a body. Throws if it has a content coding, is not UTF-8, or is not JSON. */
 async function parse({ headers }: FastifyRequest, body: Buffer): Promise<unknown> {
   const { 'content-encoding': encoding, 'content-type': type = '' } = headers
   if (encoding !== undefined)

@@ -1,4 +1,4 @@
-// RATE_LIMIT: limits the requests of each token in a scope whose routes are authenticated by earlier hooks.
+// RATE_LIMIT: limits the requests of each token. Register it after authentication.
 import rateLimitPlugin from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -6,11 +6,11 @@ import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Rate } from '../setting-values.ts'
 
-/** The most tokens that are counted at a time; the least recently used are forgotten. */
+/** Maximum number of tokens with a count; the least recently used are evicted. */
 const maxTokens = 65_536
 
 /**
- * Counts requests by the id of their token, in windows that begin with a first request. Answers have the fields of
+ * Counts requests by token id, in windows that begin with a first request. Responses have the fields of
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
 export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
@@ -18,9 +18,9 @@ export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorator
 async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Promise<void> {
   const limit = { max: count, timeWindow: perMs, keyGenerator: ({ grant }: FastifyRequest) => grant.id }
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
-  // Without options of its own, it counts in the cache of the plugin.
+  // Without options, it counts in the cache of the plugin.
   const takeNext = app.createRateLimit()
-  // The plugin reads the shared count after an `await`: without turns, concurrent requests would all get the last count.
+  // In turn, because the plugin reads the shared count after an `await`, where concurrent requests would get the last.
   let turn: Promise<unknown> = Promise.resolve()
   const take = (request: FastifyRequest) => {
     const taken = turn.then(() => takeNext(request))
@@ -31,7 +31,7 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
 
   app.addHook('onRequest', async (request, reply) => {
     const taken = await take(request)
-    // Only narrows the type: `isAllowed` means that the key is on an allow list, and there is none.
+    // Narrows the type: `isAllowed` means that the key is on an allow list, which is not used.
     if (taken.isAllowed) return
     const { remaining, ttlInSeconds, isExceeded } = taken
     reply.headers({ 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` })

@@ -1,4 +1,4 @@
-// Traces: a span per request, sent by OTLP over HTTP. The SDK, loaded only here, reads the standard OTEL_ variables.
+// Traces: a span per request, sent by OTLP over HTTP. Only this file loads the SDK, which reads the OTEL_ variables.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
@@ -11,12 +11,12 @@ import { version } from '../version.ts'
 /** Time that a shutdown waits for the collector. */
 const flushMs = 900
 
-/** Register it before the routes if OTEL_EXPORTER_OTLP_ENDPOINT is set. `mask`: masks tokens in what clients sent. */
+/** Register it before the routes if OTEL_EXPORTER_OTLP_ENDPOINT is set. `mask`: masks tokens in paths. */
 export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(async (app, { meter, mask }) => {
   const { OTEL_SDK_DISABLED = '', OTEL_TRACES_EXPORTER } = process.env
   if (OTEL_SDK_DISABLED.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return
   const { diag, DiagLogLevel, propagation, trace } = await import('@opentelemetry/api')
-  // Errors in the variables are logged while the SDK reads them; later errors are outages.
+  // Errors in the OTEL_ variables are logged while the SDK reads them; later errors are outages.
   const warn = (message: string) => app.log.warn(`OpenTelemetry: ${message}`)
   diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN)
   const provider = await startProvider(app.log, meter)
@@ -30,7 +30,7 @@ export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(asyn
     requestHook(span, { method, url, routeOptions }) {
       if (!span.isRecording()) return
       span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
-      // Values of the query may be secrets.
+      // Without the query, which may contain secrets.
       span.setAttribute('url.path', mask(url.split(/[?#]/, 1)[0] as string))
     },
   })
@@ -57,19 +57,19 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   })
-  // Spans have no children here, so the context need not follow asynchronous calls, which would slow down each of them.
+  // Spans have no children, so no context is propagated to asynchronous calls, which would slow down each call.
   provider.register({ contextManager: null })
   return provider
 }
 
-/** Adapts spans before they are sent, counts those that are lost, and logs outages of the collector. */
+/** Adapts spans before they are sent, counts lost spans, and logs outages of the collector. */
 function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
   const outage = makeOutage(logger, { failed: 'traces cannot be sent', recovered: 'traces are sent again' })
   let lost = 0
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {
     export(spans, done) {
-      // @fastify/otel marks all errors, but for a server 4xx is not an error (OpenTelemetry, HTTP spans).
+      // @fastify/otel sets the status of all errors, but a 4xx is no error of a server (OpenTelemetry, HTTP spans).
       for (const { attributes, status } of spans)
         if (Number(attributes['http.response.status_code']) < 500)
           Object.assign(status, { code: 0, message: undefined })
@@ -77,7 +77,7 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
         if (result.code === 0) outage.reportRecovery()
         else {
           lost += spans.length
-          // The answer of the collector is not logged, because it may repeat what was sent to it.
+          // The collector's response is not logged, because it may repeat the data sent to it.
           outage.reportFailure(describeFault(result.error))
         }
         done(result)
@@ -87,9 +87,9 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
   }
 }
 
-function describeFault(error: Error & { code?: unknown } = new Error('no answer')): string {
+function describeFault(error: Error & { code?: unknown } = new Error('no response')): string {
   const { code } = error
-  if (typeof code === 'number') return `the collector answered ${code}`
+  if (typeof code === 'number') return `the collector returned ${code}`
   if (String(code).startsWith('HPE_'))
     return `the collector does not accept HTTP (${code}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
   return describeFailure(error)

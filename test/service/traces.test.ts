@@ -142,7 +142,7 @@ test('logs an outage of the collector once at its start, with the reason, and on
   await app.inject('/plants')
   t.match(await find(({ msg }) => msg === 'traces cannot be sent'), {
     level: 40,
-    reason: 'the collector answered 403',
+    reason: 'the collector returned 403',
   })
   await app.inject('/plants')
   await collector.asked()

@@ -1,5 +1,5 @@
-// Compresses what is served without a token. No answer changes, so each is read and compressed once and kept: otherwise
-// anybody could fill the memory with a stream of compression for each request.
+// Compresses responses that need no token. They never change, so each is read and compressed once and cached: otherwise
+// anybody could exhaust the memory with compression streams.
 import { ReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import fp from 'fastify-plugin'
@@ -9,19 +9,19 @@ const compressible = /^text\/|json|javascript|yaml|svg/
 
 const makeMap = () => new Map<unknown, Promise<Buffer>>()
 
-/** For scopes with few answers. */
+/** For scopes with few distinct responses. */
 export const compress = fp(async (app) => {
-  /** By coding, and by the path of a file or by the text that was sent. */
+  /** Cached bytes by coding, then by the path of a file or by the uncompressed string. */
   const kept = { zstd: makeMap(), br: makeMap(), gzip: makeMap(), identity: makeMap() }
 
   app.addHook('onSend', async ({ headers }, reply, payload) => {
     if (reply.problem !== undefined) return payload
     const [vary, type] = [reply.getHeader('vary'), String(reply.getHeader('content-type'))]
-    // CORS may have set another Vary.
+    // The CORS plugin may have set Vary.
     reply.header('vary', vary === undefined ? 'Accept-Encoding' : `${vary}, Accept-Encoding`)
     const isFile = payload instanceof ReadStream
     if (!isFile && typeof payload !== 'string') {
-      // @fastify/static answers HEAD with an empty stream, and with the length of the plain file.
+      // @fastify/static responds to HEAD with an empty stream, and the length of the plain file.
       reply.removeHeader('content-length')
       return payload
     }
@@ -32,7 +32,7 @@ export const compress = fp(async (app) => {
     const made = kept[coding].get(key) ?? make()
     kept[coding].set(key, made)
     made.catch(() => kept[coding].delete(key))
-    // The file was opened, but is not read if it is kept.
+    // The file has been opened, but is not read if its bytes are cached.
     if (isFile) payload.on('error', () => {})
     const bytes = await made.finally(() => isFile && payload.destroy())
     if (coding !== 'identity') reply.header('content-encoding', coding)

@@ -1,4 +1,4 @@
-// The contract, `app.swagger()`: what @fastify/swagger cannot read from the routes and their schemas.
+// The parts of the contract (`app.swagger()`) that @fastify/swagger cannot read from the routes and their schemas.
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
 import { makeExamples } from '../../../schemas/examples.ts'
@@ -17,8 +17,8 @@ const bearer = {
 }
 
 /**
- * Makes the options of @fastify/swagger. `basePath` ends with a slash; `openIdConnectUrl`: metadata of the issuer whose
- * tokens are accepted, if any.
+ * Returns the options of @fastify/swagger. `basePath` ends with a slash; `openIdConnectUrl`: URL of the issuer's
+ * metadata, if an issuer is set.
  */
 export function describeContract(basePath: string, openIdConnectUrl?: string): FastifyDynamicSwaggerOptions {
   const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A JWT from the issuer.' }
@@ -53,7 +53,7 @@ type Described = {
   responses: Record<number, { headers?: Record<string, object>; content?: Content }>
 }
 
-/** Adds examples, lets the responses refer to shared headers, and leaves out our own keyword. The result is a deep copy. */
+/** Adds examples, replaces headers with references, and removes our custom keyword. Returns a deep copy. */
 function complete(document: OpenApi.Document, basePath: string): OpenApi.Document {
   const { components, paths } = document
   const examples = makeExamples(basePath)

@@ -1,4 +1,4 @@
-// Serves what needs no token: the contract, Swagger UI, and the pages to read.
+// Serves the contract, Swagger UI, and the HTML pages, without a token.
 import swagger from '@fastify/swagger'
 import swaggerUi, { type FastifySwaggerUiOptions } from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
@@ -8,14 +8,14 @@ import { compress } from './compress.ts'
 import { describeContract } from './contract.ts'
 import * as pages from './pages.ts'
 
-/** See `describeContract`. `signIn`: how readers sign in at the issuer. */
+/** See `describeContract`. `signIn`: how readers sign in with the issuer. */
 type DocsOptions = { basePath: string; openIdConnectUrl: string | undefined; signIn: SignIn }
 type SignIn = FastifySwaggerUiOptions['initOAuth']
 
 /** Defined in the browser, by swagger.js. */
 declare const plantStorePlugin: (system: object) => object
 
-/** Registered before the routes that the contract describes. */
+/** Register it before the routes that the contract describes. */
 export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, signIn }) => {
   await app.register(swagger, describeContract(basePath, openIdConnectUrl))
   const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
@@ -31,9 +31,9 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       if (reply.problem === undefined) reply.headers(headers)
     })
     scope.addHook('onRequest', async ({ raw, routeOptions }, reply) => {
-      // It would be written anew for each request, which takes milliseconds.
+      // Swagger UI would generate the YAML for each request, which takes milliseconds.
       if (routeOptions.url === `${basePath}docs/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
-      // Removed, so that a file is never answered with 412, with 416, or with 304 because of its date.
+      // So that the status of a file is never 412 or 416, nor 304 because of its date.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]
     })
@@ -61,11 +61,11 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
       deepLinking: true,
       defaultModelsExpandDepth: -1,
       tryItOutEnabled: true,
-      // Becomes part of a script of the page.
+      // Serialized into a script of the page.
       plugins: [(system: object) => plantStorePlugin(system)],
     },
     ...(signIn && { initOAuth: signIn }),
-    // Without a client id the page cannot use the issuer, and its policy (CSP) forbids fetching the issuer's metadata.
+    // Without a client id the page cannot use the issuer, and the CSP forbids fetching the issuer's metadata.
     transformSpecification: (contract) => {
       if (!signIn) delete contract.components?.securitySchemes?.oidc
       return contract
@@ -73,7 +73,7 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
   }
 }
 
-/** Serves the pages and the contract, each made at its first request. */
+/** Serves the pages and the contract. Each is rendered on its first request. */
 function servePages(app: FastifyInstance, base: string): void {
   const serve = (path: string, make: () => string | Promise<string>, type = 'text/html') => {
     let made: string | undefined

@@ -1,37 +1,37 @@
-// The pages to read: home, the guide, and one per problem type. `base` is the base path, which ends with a slash.
+// The HTML pages: home, the guide, and one per problem type. `base` is the base path, which ends with a slash.
 import { readFileSync } from 'node:fs'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
 import { command, root } from '../../version.ts'
 
-/** The example programs. The guide has the same relative links to them as in the repository. */
+/** The example programs. The relative links of the guide work here as in the repository. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 export function readOwn(path: string, folder: string | URL = root): string {
   return readFileSync(new URL(path, folder), 'utf8')
 }
 
-/** Reads a file of `static/` and fills in `{{base}}`, `{{command}}` and the names of `more`. */
+/** Reads a file in `static/`, and fills in `{{base}}`, `{{command}}` and the names in `more`. */
 export function fill(base: string, file: string, more: Record<string, unknown> = {}): string {
   const texts: Record<string, unknown> = { base, command, ...more }
   const text = readOwn(`static/${file}`, import.meta.url)
   return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(texts[name]))
 }
 
-/** Makes the HTML of a page. `title`: text; `main`: HTML. */
+/** Renders a page. `title`: plain text; `main`: HTML. */
 export function renderPage(base: string, title: string, main: string): string {
   return fill(base, 'frame.html', { title, main, header: fill(base, 'header.html') })
 }
 
-/** Makes the HTML of a page in our own Markdown. */
+/** Renders a page from trusted Markdown. */
 export async function renderMarkdown(base: string, text: string): Promise<string> {
-  // Loaded only when a page is read.
+  // Loaded only when a page is rendered.
   const { Marked } = await import('marked')
   const marked = new Marked({
     renderer: {
       heading({ tokens, depth, text }) {
-        // The id is the same as on GitHub.
+        // The same id as on GitHub.
         const words = text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '')
         const id = words.replaceAll(' ', '-')
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
@@ -43,7 +43,7 @@ export async function renderMarkdown(base: string, text: string): Promise<string
   return renderPage(base, `${title} – Plant Store`, article)
 }
 
-/** Writes the page of a type of problem in Markdown. */
+/** Builds the page of a problem type, in Markdown. */
 export function describeProblemType(base: string, name: ProblemTypeName): string {
   const bodies = Object.values(makeExamples(base))
     .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
