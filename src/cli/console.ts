@@ -1,17 +1,17 @@
-// What commands print: results on stdout, as text or JSON; everything else on stderr, such as the progress of long work.
+// The output of commands: results on stdout, as text or JSON; everything else on stderr, such as progress.
 import { constants } from 'node:os'
 import { printable } from '../log-text.ts'
 import type { WorkOptions } from './options.ts'
 
-/** A command failed; the message is one line for the person who ran it. The exit code is 1. */
+/** A command failed (exit code 1). The message is one line for the user. */
 export class CommandError extends Error {}
 
-/** A number with its noun, such as `1 plant` or `1,234 plants`. Commands accept log positions only without commas. */
+/** Formats a number with a noun: `1 plant`, `1,234 plants`. Not for log positions, which are typed without commas. */
 export function count(number: number, noun: string): string {
   return `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
 }
 
-/** A number such as `1,234`. */
+/** Formats a number: `1,234`. */
 export function separate(number: number): string {
   return number.toLocaleString('en-US')
 }
@@ -24,23 +24,23 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
-/** Prints the result of a command that writes a file: to stdout, or to stderr if the file itself goes to stdout (`-`). */
+/** Prints the result of a command that writes a file: to stdout, or to stderr if the file is stdout (`-`). */
 export async function reportFile(file: string | undefined, facts: object, text: string, flags: WorkOptions) {
   if (file !== '-') await printResult(facts, text, flags.json)
   else if (!flags.quiet) console.error(flags.json ? JSON.stringify(facts) : text)
 }
 
 /**
- * Keeps errors of stdout from ending the process. Returns a function that gives the exit code for such an error: 0 if the
- * reader closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
+ * Prevents errors of stdout from ending the process. Returns a function that maps such an error to an exit code: 0 if
+ * the reader closed stdout (`| head -1`), 1 otherwise; any other error to undefined.
  */
 export function watchOutput(): (error: unknown) => number | undefined {
   const faults = new Set<unknown>()
-  // Ignore a closed stderr: the exit code still shows whether the command failed.
+  // Ignore errors of stderr: the exit code still shows whether the command failed.
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     faults.add(error)
-    // Each further write fails like the first.
+    // Later writes fail in the same way.
     if (error.code === 'EPIPE' || faults.size > 1) return
     process.exitCode = 1
     console.error(`plant-store: cannot write to stdout: ${error.message}`)
@@ -65,8 +65,8 @@ type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; wri
 export type Progress = ReturnType<typeof startProgress>
 
 /**
- * Runs `work`. SIGINT, SIGTERM or SIGHUP aborts its `signal`, on which it must remove its files at once; then the process
- * prints `advice`, which says how to continue, and ends by that signal.
+ * Runs `work`. SIGINT, SIGTERM or SIGHUP aborts its `signal`; `work` must then remove its files synchronously. The
+ * process prints `advice`, and ends by that signal.
  */
 export async function doLongWork<T>(
   { quiet, advice }: { quiet?: boolean | undefined; advice: string },
@@ -92,19 +92,19 @@ export async function doLongWork<T>(
   }
 }
 
-/** Shows progress: one changing line on a terminal, a new line every few seconds elsewhere. */
+/** Shows progress: one line that is updated on a terminal, otherwise a new line every few seconds. */
 export function startProgress(quiet?: boolean, stream: Terminal = process.stderr, now = Date.now) {
   const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
   let [shownMs, isShown] = [startMs, false]
-  /** Removes the line of progress from a terminal. */
+  /** Clears the progress line on a terminal. */
   const end = () => {
     if (isShown) stream.write(clearLine)
     isShown = false
   }
   return {
     end,
-    /** Shows how much is done, at most every 100 ms on a terminal and every 5 s elsewhere. */
+    /** Shows the progress, at most every 100 ms on a terminal, otherwise every 5 s. */
     show(done: number, total?: number, noun = 'plant'): void {
       if (quiet || now() - shownMs < (isTerminal ? 100 : 5000)) return
       shownMs = now()
@@ -112,16 +112,16 @@ export function startProgress(quiet?: boolean, stream: Terminal = process.stderr
       const part = total === undefined ? '' : `${Math.floor((done / Math.max(total, 1)) * 100)} % · `
       const all = total === undefined ? count(done, noun) : `${separate(done)} of ${count(total, noun)}`
       const line = `${part}${all} · ${rate}`
-      // Cut at the terminal's edge: a line that wraps could not be removed.
+      // Cut to the width of the terminal: a wrapped line could not be cleared.
       stream.write(isTerminal ? clearLine + line.slice(0, stream.columns || 80) : `${line}\n`)
       isShown = isTerminal === true
     },
-    /** Resolves once a pipe has accepted what was written. */
+    /** Resolves when the stream is no longer congested, such as a pipe with a slow reader. */
     async written(): Promise<void> {
-      // After an error there is no `drain`.
+      // Not `drain`, which is not emitted after an error.
       if (stream.writableNeedDrain) await new Promise<unknown>((resolve) => stream.write('', resolve))
     },
-    /** Writes a line that stays, also with --quiet. */
+    /** Writes a permanent line, even with --quiet. */
     say(line: string): void {
       end()
       stream.write(`${printable(line)}\n`)

@@ -1,5 +1,5 @@
-// Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
-// crash leaves at most the temporary file, whose name ends in .partial.
+// Creates files atomically: writes a temporary file in the same directory, syncs it, and renames it. A crash leaves at
+// most the temporary file, with the ending .partial.
 import { randomUUID } from 'node:crypto'
 import { createWriteStream, existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -7,18 +7,18 @@ import { pipeline } from 'node:stream/promises'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from '../file-system.ts'
 import { CommandError } from './console.ts'
 
-/** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
+/** `source`: the database to read, which must not be replaced; `signal`: its abort removes the temporary file. */
 export type FileOptions = { replace?: boolean | undefined; source?: string | undefined; signal: AbortSignal }
 
 /**
- * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
- * CommandError, for example if the path exists and is not a file to `replace`, or with an error of `write`.
+ * Creates the file at `path`. `write` receives a temporary path, where it must create and close the file. Rejects with
+ * CommandError, for example if the path exists without `replace`, or with an error of `write`.
  */
 export async function writeNewFile<T>(path: string, options: FileOptions, write: (to: string) => Promise<T>) {
   const target = resolveLinks(path, 0)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
-  // Also removes the files that SQLite creates next to it.
+  // Also removes files that SQLite creates next to it.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }
@@ -40,7 +40,7 @@ export async function writeNewFile<T>(path: string, options: FileOptions, write:
   }
 }
 
-/** Pipes each of the streams into the next, and the last one into a new file, or to stdout if `path` is `-`. */
+/** Pipes the streams in order into a new file, or to stdout if `path` is `-`. */
 export async function writeStreams(path: string, options: FileOptions, streams: NodeJS.ReadableStream[]) {
   const { signal } = options
   if (path === '-') return pipeline([...streams, process.stdout], { signal, end: false })
@@ -49,7 +49,7 @@ export async function writeStreams(path: string, options: FileOptions, streams: 
   )
 }
 
-/** Throws CommandError if no file can be created at the path. */
+/** Throws CommandError if the path cannot be the target of a new file. */
 export function checkTarget(path: string, { replace, source }: Partial<FileOptions> = {}): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
@@ -58,18 +58,18 @@ export function checkTarget(path: string, { replace, source }: Partial<FileOptio
   const isFound = (name: string) => isSameFile(statSync(name, { throwIfNoEntry: false }), found)
   if (source !== undefined && ['', '-wal', '-shm'].some((ending) => isFound(resolveLinks(source) + ending)))
     throw new CommandError(`${path} is a file of the database itself`)
-  // SQLite would replay them into the new file.
+  // SQLite would replay these logs into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)
   if (log !== undefined) throw new CommandError(`${log} exists: ${path} is a database in use`)
 }
 
-/** Links instead of renaming, which would replace a file created in the meantime. */
+/** Links the file, because a rename would replace a file that was created in the meantime. */
 function publishOnce(temporary: string, target: string): void {
   try {
     linkSync(temporary, target)
   } catch {
     if (existsSync(target)) throw new CommandError(`${target} already exists`)
-    // Some file systems, such as FAT, have no links.
+    // Some file systems, such as FAT, do not support links.
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })

@@ -1,11 +1,11 @@
-// Options shared by several commands, and the databases that they name.
+// Options shared by several commands, and the database that they select.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maskUrl } from '../mask.ts'
 import { loadSetting, settingRows } from '../settings.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
-/** Adds the flags of all settings, or of those with these keys, to a command. Its options are then `Flags`. */
+/** Adds the flags of all settings, or of the settings with these keys, to a command. Its options are then `Flags`. */
 export function addSettingOptions(command: Command, keys?: string[]): Command {
   for (const { key, name, flag, value, description, choices, unset, hasFile } of settingRows) {
     if (flag === undefined || keys?.includes(key) === false) continue
@@ -17,19 +17,19 @@ export function addSettingOptions(command: Command, keys?: string[]): Command {
   return command
 }
 
-/** The options of commands on a database: which one, and how to print the result. */
+/** Adds the options of commands on a database: its URL, and the format of the result. */
 export function addDatabaseOptions(command: Command): Command {
   return addSettingOptions(command, ['databaseUrl']).option('--json', 'print the result as JSON')
 }
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
 
-/** The options of long-running commands on a database. */
+/** Adds the options of long-running commands on a database. */
 export function addWorkOptions(command: Command): Command {
   return addDatabaseOptions(command).option('--quiet', 'show no progress')
 }
 
-/** Makes a parser for a whole number from `least` to `most`, in decimal digits. */
+/** Returns a parser for whole numbers from `least` to `most`, in decimal digits. */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
   return (text: string): number => {
     if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
@@ -37,13 +37,13 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
   }
 }
 
-/** Resolves the database of a command from its flag, the environment or `.env`. */
+/** Returns the database URL of a command, from its flag, the environment or `.env`. */
 export function findDatabase({ databaseUrl }: DatabaseOptions): string {
   if (databaseUrl) warnOfPassword(databaseUrl, '--database-url')
   return loadSetting('databaseUrl', { databaseUrl })
 }
 
-/** Warns of a URL with a password on the command line, which ps shows to every user of the machine. */
+/** Warns about a password in a URL on the command line, which ps shows to every user of the machine. */
 export function warnOfPassword(url: string, option: string): void {
   if (maskUrl(url) === url) return
   console.error(`plant-store: warning: ps shows the password in ${option}; use an environment variable`)

@@ -12,7 +12,7 @@ lists the other settings, and ${command} config shows the effective values.
 Exit codes: 0 success, 1 failure (or invalid records), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`
 
-/** The description of each command, also shown in its own help, and its module. */
+/** The description and the module of each command. */
 const commands: Record<string, [string, () => Promise<{ define(command: Command): void }>]> = {
   serve: ['Run the service.', () => import('../commands/serve.ts')],
   config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
@@ -28,8 +28,8 @@ const commands: Record<string, [string, () => Promise<{ define(command: Command)
 }
 
 /**
- * Builds the program. Only the command that `words` begins with gets its options, because loading all commands would take
- * most of the time of a start. Without `words`, all commands get their options.
+ * Builds the program. Loads only the command named by `words`, because loading all commands would take most of the
+ * startup time. Without `words`, loads all commands.
  */
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
@@ -40,7 +40,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .addHelpText('after', help)
     .configureOutput({
       writeOut: (text) => process.stdout.write(wrapProse(text)),
-      // A usage error repeats what was typed, which may be a secret.
+      // A usage error repeats arguments, which may contain secrets.
       outputError: (text, write) => write(maskUrl(mask(text)).replaceAll(unknownValue, '$1***')),
     })
     .exitOverride()
@@ -52,7 +52,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
   return program
 }
 
-/** Wraps paragraphs; indented lines stay as they are. */
+/** Wraps paragraphs, except indented lines. */
 function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
     new Help().boxWrap(paragraph.replaceAll('\n', ' '), width),

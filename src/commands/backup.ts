@@ -22,9 +22,9 @@ leave a file that ends in .partial: delete it. FILE contains the hashes of token
 goes to stdout, after it is verified in a temporary file in TMPDIR or beside the database. For PostgreSQL, use its own
 tools, such as pg_dump.`
 
-/** Only its owner may read a copy, as it holds the hashes of tokens. */
+/** Only its owner may read a copy, because it contains the hashes of tokens. */
 const ownMode = 0o600
-/** Pages copied at a time. */
+/** Number of pages copied at a time. */
 const stepPages = 256
 
 export function define(command: Command): void {
@@ -46,7 +46,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
 
 export const advice = 'interrupted: the copy is incomplete. Run the command again'
 
-/** Finds the path of the database file. Throws CommandError if there is none; `instead` names the alternative. */
+/** Returns the path of the database file. Throws CommandError for a database without a file; `instead`: what to use. */
 export function findFile(options: WorkOptions, instead: string): string {
   const url = findDatabase(options)
   const { name, path } = engineOf(url)
@@ -57,8 +57,8 @@ export function findFile(options: WorkOptions, instead: string): string {
 type CopyOptions = FileOptions & { progress: Progress }
 
 /**
- * Creates a copy of a store, the file or the stream `from`, at the path `to`, where it appears once it is complete,
- * verified, and on stable storage. Resolves to the result of verifying it.
+ * Copies a store, from the file or stream `from`, to the path `to`, where it appears once it is complete, verified, and
+ * on stable storage. Resolves to the result of the verification.
  */
 export function copyVerified(from: string | NodeJS.ReadableStream, to: string, options: CopyOptions) {
   const source = typeof from === 'string' ? from : undefined
@@ -68,7 +68,7 @@ export function copyVerified(from: string | NodeJS.ReadableStream, to: string, o
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
     if (typeof from === 'string') await copyDatabase(from, path, options)
     else await pipeline(from, createWriteStream(path))
-    // Without WAL mode it is a single file.
+    // Without WAL mode the copy is a single file.
     const copy = new DatabaseSync(path)
     copy.exec('PRAGMA journal_mode = DELETE')
     copy.close()
@@ -76,18 +76,18 @@ export function copyVerified(from: string | NodeJS.ReadableStream, to: string, o
   })
 }
 
-/** Writes a copy to stdout, after verifying it in a temporary file. */
+/** Creates and verifies a copy in a temporary file, then writes it to stdout. */
 async function writeVerified(from: string, options: CopyOptions) {
   const copy = join(process.env.TMPDIR ?? dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
   const file = await open(copy)
-  // From here on no file is left behind, however the process ends.
+  // The file disappears with the open descriptor, even if the process is killed.
   rmSync(copy)
   await pipeline(file.createReadStream(), process.stdout, { end: false })
   return report
 }
 
-/** Runs the command `verify` on a copy, in a process that a signal can end. Rejects with CommandError for a fault. */
+/** Runs the command `verify` on a copy, in a process that can be aborted. Rejects with CommandError for a fault. */
 async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   progress.end()
   const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))
@@ -101,7 +101,7 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   throw new CommandError(`the copy was deleted, because the source is damaged: ${faults[0]}`)
 }
 
-/** Reads within a transaction: otherwise each write would restart the backup (sqlite.org/c3ref/backup_finish.html). */
+/** Copies in one transaction: otherwise each write would restart the backup (sqlite.org/c3ref/backup_finish.html). */
 async function copyDatabase(from: string, to: string, { progress }: CopyOptions): Promise<void> {
   const source = openReadOnly(from)
   try {

@@ -1,4 +1,4 @@
-// copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
+// copy: copies a whole store to another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
@@ -12,7 +12,7 @@ import { command as program } from '../version.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
-/** `batch`: plants per transaction; `onProgress`: gets the number of plants that are in both stores. */
+/** `batch`: plants per transaction; `onProgress`: receives the number of plants in both stores. */
 type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void }
 
 const help = `
@@ -54,12 +54,12 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
     throw new CommandError(`the copy failed: ${cause.message}. Run the command again to resume.`, { cause })
   })
   const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
-  const both = `both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  const both = `both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   const text = `${what} from ${names.from} into ${names.to}; ${both}`
   await printResult({ ...names, added, tokens, plants, checksum }, text, json)
 }
 
-/** Reads the URL of an option, or of the environment variable that `env:NAME` names. */
+/** Reads a URL from the value of an option, or from the environment variable in `env:NAME`. */
 function readUrl(text: string, option: string): string {
   warnOfPassword(text, option)
   const [, variable] = /^env:(.*)$/.exec(text) ?? []
@@ -70,15 +70,15 @@ function readUrl(text: string, option: string): string {
 }
 
 /**
- * Copies a store, which a service may be using. The target takes over its id, so that an interrupted copy is recognized.
- * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
+ * Copies a store; a service may be running on it. The target takes over its id, which identifies an interrupted copy.
+ * Each step is idempotent. Throws CommandError if the target contains anything but a copy of the source.
  */
 export async function copyStore(source: Store, target: Store, options: CopyOptions) {
   if (!(await target.adopt(source.id)))
-    throw new CommandError('--to holds plants or tokens that are not in --from: use an empty database')
+    throw new CommandError('--to contains plants or tokens that are not in --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
-  if (other) throw new CommandError(`--to holds the token ${other.id}, which is not in --from`)
+  if (other) throw new CommandError(`--to contains the token ${other.id}, which is not in --from`)
   const copied = await copyPlants(source, target, options)
   const tokens = await source.tokens.all()
   for (const token of tokens) await target.tokens.put(token)
@@ -86,8 +86,8 @@ export async function copyStore(source: Store, target: Store, options: CopyOptio
 }
 
 /**
- * Adds the plants that the target lacks until the source has no more, then the notes. Compares all plants, including those
- * of an earlier copy. Resolves to the number of plants added, and the number and SHA-256 of all plants.
+ * Adds missing plants until the source has no more, then the notes. Compares all plants, including those of an earlier
+ * copy. Resolves to the number of added plants, and the number and SHA-256 of all plants.
  */
 async function copyPlants(source: Store, target: Store, { batch, onProgress }: CopyOptions) {
   const checksum = createHash('sha256')
@@ -97,7 +97,7 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     const plants = await source.plants(done, end, batch)
     const isFaulty = (one: StoredPlant, index: number) => isDamaged(one) || one.position !== done + index + 1
     if (plants.some(isFaulty)) throw new CommandError(`--from is damaged: see ${program} verify`)
-    // The target must have no plants after the last batch, so one more is read.
+    // After the last batch, reads one more plant: the target must not have any.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))
     const missing = plants.slice(present.length)
@@ -110,7 +110,7 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     done += plants.length
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
-    // Notes that were read before the head moved describe only plants that have been copied.
+    // If the head has not moved since the notes were read, they describe only copied plants.
     const notes = await source.notes(notePrefix)
     if ((await source.log.head()).position > done) continue
     const held = await target.notes(notePrefix)
@@ -123,17 +123,17 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
 
 /** The notes of imports. */
 const notePrefix = 'import'
-/** The last position that a log may have. */
+/** The maximum position in a log. */
 const end = Number.MAX_SAFE_INTEGER
 
-/** Compares the plants after `after`, and returns their lines. Throws CommandError when they differ. */
+/** Compares the plants after `after`, and returns their lines. Throws CommandError if they differ. */
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
   const lines = plants.map(lineOf).join('')
   if (copied.map(lineOf).join('') === lines) return lines
   throw new CommandError(`--to differs from --from after plant ${after}, or another program writes to it`)
 }
 
-/** The line of a plant in the SHA-256 of a log. */
+/** Returns the line of a plant for the SHA-256 of a log. */
 export function lineOf({ position, id, mark, item }: StoredPlant): string {
   return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
 }

@@ -1,4 +1,4 @@
-// export: writes the plants of the log into a file, or to stdout, page by page from the JSON text in the log.
+// export: writes the plants of the log to a file or to stdout, page by page.
 import { Readable } from 'node:stream'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
@@ -15,7 +15,7 @@ import { command as program } from '../version.ts'
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
 type Format = (typeof formats)[keyof typeof formats]
 type Options = WorkOptions & { format?: Format; after: number; id: boolean; bom?: true; force?: true }
-/** `head`: the last plant, which is determined once. */
+/** `head`: the position of the last plant, which is read once. */
 type Content = Options & { format: Format; head: number }
 
 const help = `
@@ -59,7 +59,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
       const pages = writePages(store, { ...options, format, head }, show)
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
       const writing = writeStreams(file, target, [Readable.from(pages), ...compress()])
-      // If writing fails, a page is still being read.
+      // After a write error, waits for the page that is being read.
       await writing.finally(() => pages.return())
       return head
     }),
@@ -70,7 +70,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   await reportFile(file, summary, `${done}; the log ends at plant ${head}`, options)
 }
 
-/** Reads the form from the name of the file, like `plants.csv.gz`. Exits with 2 for other endings. */
+/** Derives format and compression from the file name, such as `plants.csv.gz`. Exits with 2 for other endings. */
 function chooseForm(file: string, options: Options, command: Command) {
   const [, inner = '', ending = ''] = /(\.(?!gz$|zst$)[^./\\]*)?(\.gz|\.zst)?$/.exec(file.toLowerCase()) ?? []
   const compress = compressors[ending as keyof typeof compressors]
@@ -88,7 +88,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
   if (format === 'json') yield '['
   if (format === 'csv') yield `${bom ? '\ufeff' : ''}${columns}\n`
   for (let position = after; position < head; ) {
-    // Neither reading from SQLite nor writing to a file yields to the event loop, which handles signals.
+    // Yields to the event loop, which handles signals: SQLite reads and file writes do not.
     await turn()
     const last = Math.min(position + pagePlants, head)
     const plants = await store.plants(position, last, pagePlants)
@@ -112,7 +112,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
 
 /** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
 function toRows(items: string[], columns: string[]): string {
-  // An unquoted U+FEFF could be taken for the beginning of another file.
+  // An unquoted U+FEFF could be mistaken for the byte order mark of another file.
   const quote = (one: string) => (/^sep=|[",\r\n\ufeff]/i.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
   const toRow = (plant: Record<string, unknown>) =>
     `${columns.map((column) => quote(String(plant[column] ?? ''))).join(',')}\n`

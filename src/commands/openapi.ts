@@ -1,4 +1,4 @@
-// openapi: prints the contract of the app for the current BASE_PATH, without the security scheme of an issuer.
+// openapi: prints the contract for the current BASE_PATH, without the security scheme of an issuer.
 import type { Command } from 'commander'
 import { buildApp } from '../app.ts'
 import { noMeter } from '../metrics.ts'
@@ -10,7 +10,7 @@ export function define(command: Command): void {
   command.option('--json', 'print JSON instead of YAML').action(printContract)
 }
 
-/** Prints the contract of an app without a store: the app serves no requests. */
+/** Prints the contract of an app without a store, which serves no requests. */
 async function printContract({ json }: { json?: true }): Promise<void> {
   const app = await buildApp({
     log: {} as PlantLog,

@@ -1,4 +1,4 @@
-// restore: copies a backup to a path where there is no database yet.
+// restore: copies a backup to a path without a database.
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'

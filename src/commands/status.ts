@@ -1,4 +1,4 @@
-// status: shows what a store holds, and the state of its servers. It only reads.
+// status: shows the contents of a store and the state of its servers. It only reads.
 import type { Command } from 'commander'
 import { count, printResult } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
@@ -21,7 +21,7 @@ async function runStatus(options: DatabaseOptions): Promise<void> {
   await printResult(status, formatStatus(status), options.json)
 }
 
-/** `version`: of this command, not of a running service. */
+/** `version`: the version of this command, not of a running service. */
 async function readStatus(engine: string, store: Store) {
   const { position: head } = await store.log.head()
   const all = await store.tokens.all()

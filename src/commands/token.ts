@@ -68,7 +68,7 @@ function defineList(command: Command): void {
   )
 }
 
-/** The facts shown about a token, in the order of the table. */
+/** Returns the displayed properties of a token, in the order of the table. */
 function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
   const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
   const [created, expires, lastUsed, revoked] = times.map(formatTime)
@@ -100,7 +100,7 @@ function defineRotate(command: Command): void {
 
 type NewToken = { id: string; token: string; [more: string]: unknown }
 
-/** Prints a new token. It cannot be shown again, so it is revoked if printing fails. */
+/** Prints a new token. Revokes it if printing fails, because it cannot be shown again. */
 async function printToken(table: TokenTable, made: NewToken, json: true | undefined): Promise<void> {
   try {
     await printResult(made, made.token, json)
@@ -130,8 +130,8 @@ function withTokens(options: DatabaseOptions, work: (table: TokenTable) => Promi
 }
 
 /**
- * Finds a token by its name (if it is valid), its id or its whole text. The id in a whole text is not enough, because the
- * first tokens of all stores have the same id. Throws CommandError, with a message that repeats no secret.
+ * Finds a token by its name (if it is valid), its id or the whole token. The id in a whole token is not sufficient: the
+ * first tokens of all stores have the same id. Throws CommandError, with a message that contains no secret.
  */
 async function findToken(table: TokenTable, text: string): Promise<Token> {
   const hash = hashToken(text)
@@ -143,15 +143,15 @@ async function findToken(table: TokenTable, text: string): Promise<Token> {
     throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
   const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
-  // During the overlap of a rotation.
+  // Two valid tokens have the same name during the overlap of a rotation.
   const ids = found.map(({ id, createdAt }) => `${id} (created at ${formatTime(createdAt)})`).join(' or ')
   throw new CommandError(`${found.length} tokens are named "${text}"; give an id, oldest first: ${ids}`)
 }
 
-/** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
+/** Returns the expiry of a token in milliseconds since 1970: for a date, the end of that day (UTC). */
 function parseExpiry(text: string): number {
   const day = new Date(text)
-  // Other forms, and days that do not exist, such as 2030-02-30, are formatted differently.
+  // The round trip excludes other formats and invalid dates such as 2030-02-30.
   const isDay = /^\d{4}-/.test(text) && day.toJSON() === `${text}T00:00:00.000Z`
   const time = isDay ? day.getTime() + dayMs : Date.now() + (readDuration(text) ?? 0)
   if (time > Date.now()) return time
@@ -163,14 +163,14 @@ function formatTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }
 
-/** A duration in milliseconds. */
+/** Parses a duration to milliseconds. */
 function parseDuration(text: string): number {
   const duration = readDuration(text)
   if (duration !== undefined) return duration
   throw new InvalidArgumentError('Expected a duration such as 24h, or 0s.')
 }
 
-/** At most 99,999 years, which a Date can hold. */
+/** Parses a duration of at most 99,999 years, which a Date can represent. */
 function readDuration(text: string): number | undefined {
   const [, count, unit] = /^(\d{1,5})([smhdwy])$/.exec(text) ?? []
   return unit === undefined ? undefined : Number(count) * (units[unit] as number) * 1000

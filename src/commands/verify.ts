@@ -1,4 +1,4 @@
-// verify: reads a whole store and checks all that is stored. It changes nothing.
+// verify: reads and checks a whole store. It changes nothing.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Plant } from '../../schemas/plant.ts'
@@ -29,7 +29,7 @@ export function define(command: Command): void {
 
 async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<void> {
   const url = findDatabase(database)
-  // It only reads, so a signal may simply end the process.
+  // The command only reads, so a signal may end the process at once.
   const progress = startProgress(quiet)
   const checking = withStore(url, { mode: 'read' }, (store) => checkStore(store, progress))
   const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
@@ -44,12 +44,12 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
   await printResult({ engine, plants, checksum, faultCount, faults }, text, json)
 }
 
-/** Plants that cannot be read. */
+/** A range of unreadable plants. */
 type Unread = { first: number; last: number; reason: string }
 
 /**
- * Checks each part separately, because any of them may contain an unreadable page. `checksum`: SHA-256 over a line per
- * plant, null when not all could be read. Rejects with StoreUnavailable when the server is unavailable.
+ * Checks each part separately, because any part may contain an unreadable page. `checksum`: SHA-256 over a line per
+ * plant; null if a plant or the head is unreadable. Rejects with StoreUnavailable if the database is unavailable.
  */
 async function checkStore(store: Store, progress: Progress) {
   const faults: string[] = []
@@ -68,7 +68,7 @@ async function checkStore(store: Store, progress: Progress) {
   return { ...(await checkLog(store, head?.position, faults, progress)), faults }
 }
 
-/** Checks the plants up to the `head`, which is undefined when it cannot be read. */
+/** Checks the plants up to the `head`, which is undefined if it is unreadable. */
 async function checkLog(store: Store, head: number | undefined, faults: string[], progress: Progress) {
   const hash = createHash('sha256')
   const unread: Unread[] = []
@@ -98,13 +98,13 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
 
 type LogEntry = StoredPlant | { position: number; reason: string }
 
-/** Reads pages, an unreadable one plant by plant. Without a head, it stops at the first page with no readable plant. */
+/** Reads pages; an unreadable page plant by plant. Without a head, stops at the first page without a readable plant. */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   for (let after = 0; after < end; ) {
     let entries: LogEntry[] = []
     try {
-      // Positions may be missing.
+      // Not `after + pagePlants`: positions may be missing.
       entries = await store.plants(after, end, pagePlants)
       after = entries.length < pagePlants ? end : (entries.at(-1) as LogEntry).position
     } catch (error) {
@@ -127,14 +127,14 @@ function addUnread(unread: Unread[], position: number, reason: string): void {
   else unread.push({ first: position, last: position, reason })
 }
 
-/** Resolves to why a part is unreadable; rejects for another error, or if the whole database is unavailable. */
+/** Resolves to the reason why a part is unreadable; rejects for other errors, and if the database is unavailable. */
 async function explainUnread(store: Store, error: unknown): Promise<string> {
   if (!(error instanceof StoreUnavailable)) throw error
   await store.status()
   return error.message
 }
 
-/** Finds a fault of a row, in words that follow "plant 7". */
+/** Returns a fault of a row, as the end of a sentence that starts with "plant 7". */
 function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (isDamaged(row)) return 'does not match its checksum'

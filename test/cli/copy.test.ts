@@ -59,7 +59,7 @@ for (const middleEngine of [postgres, sqlite])
       t.strictSame({ code, stderr }, { code: 0, stderr: '' })
       t.equal(
         stdout,
-        `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
+        `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
       )
     }
     t.match(await verify(last), { code: 0, plants, checksum, faultCount: 0 })
@@ -83,12 +83,12 @@ test('copies a source in use, and copies later additions when it is run again', 
   const { code, stdout } = await ended
   t.equal(code, 0)
   const where = between(from, to)
-  t.ok(stdout.startsWith(`copied 5,500 plants and 2 tokens ${where}; both hold 5,500 plants now`))
+  t.ok(stdout.startsWith(`copied 5,500 plants and 2 tokens ${where}; both contain 5,500 plants now`))
   await fill(source, 5)
   const checksum = await sumLog(source)
   t.match(await copy(from, to), {
     code: 0,
-    stdout: `copied 5 plants and 3 tokens ${where}; both hold 5,505 plants now, SHA-256 ${checksum}\n`,
+    stdout: `copied 5 plants and 3 tokens ${where}; both contain 5,505 plants now, SHA-256 ${checksum}\n`,
   })
   const again = JSON.parse((await runCommand(['copy', '--from', from, '--to', to, '--json'])).stdout)
   const names = { from: nameDatabase(from), to: nameDatabase(to) }
@@ -132,7 +132,10 @@ for (const engine of engines)
     const names = ['a', 'b', 'c']
     for (const [index, name] of names.entries())
       await addToken(source, name, { createdAt: index, expiresAt: 2 ** 52 })
-    t.match(await copy(from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens from .*; both hold 0/ })
+    t.match(await copy(from, to), {
+      code: 0,
+      stdout: /^copied 0 plants and 3 tokens from .*; both contain 0/,
+    })
     const [a, b, c] = (await source.tokens.all()).map(({ id }) => id) as [string, string, string]
     await source.tokens.revoke(a, 3)
     await target.tokens.revoke(b, 4)
@@ -172,7 +175,7 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
       'is a copy with an additional token',
       true,
       (target) => addToken(target, 'first'),
-      /--to holds the token \w{8}/,
+      /--to contains the token \w{8}/,
     ],
   ]
 

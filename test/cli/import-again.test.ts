@@ -17,7 +17,7 @@ import { pipeImport, quickest, readPlants, shareStore, writeInput } from './impo
 const start = (t: Test, args: string[], DATABASE_URL: string) => spawnCli(t, args, { DATABASE_URL })
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
 const named = (plants: { name: string }[]) => plants.map(({ name }) => name)
-const nothingNew = (plants: string) => [`input: ${plants} already imported`, 'input: nothing is new']
+const nothingNew = (plants: string) => [`input: ${plants} already imported`, 'input: no new plants']
 const [a, b, c] = ['a', 'b', 'c'].map((name) => line(name)) as [string, string, string]
 const [x, y, z] = ['a', 'b', 'c'].map((name) => line(name, { tag: 'x' })) as [string, string, string]
 
@@ -62,7 +62,7 @@ test('recognizes an input from another path, from a pipe or compressed; --again 
   t.strictSame((await next(writeInput(t, gzipSync(`${a}${b}`)))).said, nothingNew('2 plants'))
   t.match(await pipeImport(t, url, a + b), {
     code: 0,
-    stderr: 'stdin: 2 plants already imported\nstdin: nothing is new\n',
+    stderr: 'stdin: 2 plants already imported\nstdin: no new plants\n',
   })
   t.strictSame(named((await next(writeInput(t, a + b + c))).plants), ['c'])
   // Continuing an import keeps its record.
@@ -120,7 +120,7 @@ test('refuses a file that was changed in the imported part, and adds nothing', a
     // An input at another path counts as another input.
     t.ok((await next(writeInput(t, after))).plants.length > 0, title)
     t.ok((await next(path, '--again')).plants.length > 0, title)
-    t.equal((await next(path)).said.at(-1), 'input: nothing is new', title)
+    t.equal((await next(path)).said.at(-1), 'input: no new plants', title)
   }
 })
 
@@ -186,7 +186,7 @@ for (const { name, createDatabase } of engines)
       t.equal(code, 0, stderr)
       t.match(stderr, /: [\d,]+ plants? already imported\n/)
       t.strictSame(named(await readPlants(url)), [...before, ...names])
-      t.match(await runCommand(['import', path], { DATABASE_URL: url }), { stderr: /: nothing is new\n$/ })
+      t.match(await runCommand(['import', path], { DATABASE_URL: url }), { stderr: /: no new plants\n$/ })
     })
 
 for (const { name, createDatabase } of engines)
@@ -239,7 +239,7 @@ test('only the same command continues an interrupted import with --again', async
   const path = writeInput(t, ndjson)
   await run(path)
   await interrupt(t, url, path, '--again')
-  t.match(await run(path), { code: 0, stderr: /nothing is new/ })
+  t.match(await run(path), { code: 0, stderr: /no new plants/ })
   writeFileSync(path, ndjson.slice(0, ndjson.lastIndexOf('{')) + x)
   t.match(await run(path), { code: 1, stderr: /no longer starts/ })
   writeFileSync(path, ndjson)
@@ -255,7 +255,7 @@ test('the same command continues an import with --again until its results are sh
   const run = (target: string) =>
     runCommand(['import', path, ...options, '--rejects', target], { DATABASE_URL: url })
   const rejects = join(createDirectory(t), 'rejects')
-  t.match(await run(rejects), { code: 1, stderr: /nothing is new/, stdout: /^0 added, .* 1 rejected/ })
+  t.match(await run(rejects), { code: 1, stderr: /no new plants/, stdout: /^0 added, .* 1 rejected/ })
   t.equal(readFileSync(rejects, 'utf8'), '{}\n')
   t.match(await run('-'), { stdout: '{}\n', stderr: /line 3: [^\n]+\n2 added, .* 1 rejected/ })
   t.strictSame(named(await readPlants(url)), ['a', 'b', 'a', 'b'])

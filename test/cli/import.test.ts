@@ -73,7 +73,7 @@ test('imports each valid input', async (t) => {
     const { code, said, plants: added } = await next(writeInput(t, input), '--again', ...options)
     const found = added.map((plant) => Object.values(plant).join('/'))
     t.strictSame(found, plants, input)
-    t.strictSame([code, ...said], plants.length === 0 ? [0, 'input: nothing is new'] : [0])
+    t.strictSame([code, ...said], plants.length === 0 ? [0, 'input: no new plants'] : [0])
   }
 })
 
@@ -344,7 +344,7 @@ test('imports a pipe like a file', async (t) => {
   })
   t.match(await pipeImport(t, url, `[${good}]`), {
     code: 0,
-    stderr: 'stdin: 1 plant already imported\nstdin: nothing is new\n',
+    stderr: 'stdin: 1 plant already imported\nstdin: no new plants\n',
   })
   t.strictSame(await readPlants(url), a)
 })

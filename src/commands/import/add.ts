@@ -1,4 +1,4 @@
-// Adds the plants of a checked input that are new, each batch with the progress in the same transaction.
+// Adds the new plants of a checked input. Each batch updates the progress in the same transaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
 import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
@@ -6,28 +6,28 @@ import { StoreUnavailable } from '../../store/errors.ts'
 import type { Checked, Match, Note } from './check.ts'
 import { InputError } from './input.ts'
 
-/** `path`: of the input; `earlier`: the import to continue; `again`: --again is set. */
+/** `path`: of the input; `earlier`: the import to continue; `again`: the option --again. */
 type Target = { path: string | undefined; store: Store; earlier: Match | undefined; again: boolean }
 /** Receives the outcomes of a batch, and the number of its last plant. */
 type OnBatch = (outcomes: Outcome[], last: number) => void
 
 /**
- * Appends the plants after the end of the earlier import. Resolves to a change of the note to make once the results are
- * shown, if any: until then, the same command with --again continues.
+ * Appends the plants after the end of the earlier import. With --again, resolves to a last change of the note, to be
+ * made after the results are shown: until then, the same command continues this import.
  */
 export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
   const { path, store, earlier, again } = target
-  // An interrupted import reuses its note, so that of two concurrent imports of one input only one succeeds.
+  // An interrupted import continues with its note, so that of two concurrent imports of one input only one succeeds.
   const own = earlier?.isWhole ? undefined : earlier
   const isAgain = own?.isAgain ?? again
   const key = own?.key ?? checked.newKey
   const isNew = earlier?.plants !== checked.plants
-  // A note of an interrupted import stays for inputs that begin like this one. Without new plants, the input is known at
-  // both paths.
+  // Keep a copy of the note of an interrupted import, for other inputs with the same prefix. Without new plants, the
+  // copy records the second path of the input.
   if (earlier && (isNew ? own : earlier.path !== path)) {
     const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
     const copying = append(store, [], { key: checked.newKey, before: '', value: JSON.stringify(copy) })
-    // Without new plants the import is done even if this fails, such as when another process makes the same note.
+    // Without new plants the import has succeeded even if this fails, such as when another process adds the same note.
     await (isNew ? copying : copying.catch(() => {}))
   }
   let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]
@@ -40,14 +40,14 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     onBatch(await append(store, checked.kept.readPlants(done, last), { key, before, value }), last)
     before = value
     done = last
-    // Gives other processes, which poll for the lock of a SQLite file, a chance to get it.
+    // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }
   const isOpen = isAgain && (again || isNew)
   return isOpen ? { key, before, value: JSON.stringify({ ...JSON.parse(before), isWhole: true }) } : undefined
 }
 
-/** Throws InputError or CommandError. */
+/** Appends a batch and changes the note. Rejects with InputError or CommandError. */
 export async function append(store: Store, entries: Entry[], note: NoteChange): Promise<Outcome[]> {
   try {
     return await store.log.append(entries, { note })
@@ -63,9 +63,9 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
 }
 
 /**
- * Finds the import that an input continues: with --again an interrupted one that began so, otherwise the longest, and of
- * equal ones the first by which no less was valid, or the first, which is not a copy. `matches` is sorted by end, then as
- * `notes`. Throws CommandError if the input was changed since it was imported.
+ * Finds the import that an input continues. With --again: the longest interrupted import with --again. Otherwise: the
+ * longest match; among equals, the first with no fewer valid plants than now, or else the first, because copies come
+ * later. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)

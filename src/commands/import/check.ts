@@ -1,4 +1,4 @@
-// Reads and checks all of an input before anything is added. Its plants and rejects are kept in a temporary database.
+// Reads and checks a whole input before anything is added. Stores its plants and rejects in a temporary database.
 import { DatabaseSync } from 'node:sqlite'
 import { listShown, type NewPlant } from '../../../schemas/plant.ts'
 import type { Progress } from '../../cli/console.ts'
@@ -8,19 +8,20 @@ import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
 export type Checked = Awaited<ReturnType<typeof checkInput>>
-/** `onFault` receives each invalid record, and why it is invalid. */
+/** `onFault` receives each invalid record, and its fault. */
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
 /**
- * The progress of one import, kept in the store for ever: an input that begins with the bytes of a note continues behind
- * them. `path`: absent for a pipe; `bytes`, `hash`: how much was consumed, and its SHA-256 (hex); `valid`: the number of
- * plants in it; `date`: of the last batch; `isAgain`: the import began with --again. The life of a note:
+ * The progress of one import, which the store keeps permanently. The import of an input that starts with the bytes of a
+ * note continues after them. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex) of the consumed input;
+ * `valid`: number of plants in it; `date`: of the last batch; `isAgain`: the import began with --again. The life cycle
+ * of a note:
  *
- * 1. The first batch makes it, and each batch changes it, in the same transaction: `isWhole` is false. Only one of two
- *    imports of an input can do so, because each change names the value before.
- * 2. The last batch sets `isWhole`; with --again it is set once the results are shown.
- * 3. An import that was interrupted leaves it as it is. Whoever continues leaves a copy of it first: other inputs may begin
- *    with the same bytes. An input that is known already, at another path, leaves a copy with that path.
+ * 1. The first batch creates it with `isWhole` false, and each batch updates it, in the same transaction. Each change
+ *    requires the value before it, so that only one of two concurrent imports of an input succeeds.
+ * 2. The last batch sets `isWhole`; with --again, it is set after the results are shown.
+ * 3. An interrupted import leaves the note unchanged. An import that continues it first adds a copy of the note, for
+ *    other inputs with the same prefix. For a known input at another path, a copy with that path is added.
  */
 export type Note = {
   path?: string | undefined
@@ -33,15 +34,15 @@ export type Note = {
 }
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
-/** A note whose bytes the input starts with, and the numbers of plants and of conflicts in them. */
+/** A note that matches a prefix of the input, and the numbers of plants and of conflicts in the prefix. */
 export type Match = StoredNote & { plants: number; conflicts: number }
 
-/** The plants up to the one with the number `last`, which are added together; `bytes` and `hash` as in a note. */
+/** The plants up to number `last`, which are added in one transaction; `bytes` and `hash` as in a note. */
 type Batch = { last: number; bytes: number; hash: string }
 
 /**
- * Checks all records. `plants`: how many are valid; `conflicts`: how many of these conflict; `matches`: the earlier
- * imports whose bytes the input starts with; `newKey`: of the note of a new import; `kept`: the records. Throws InputError.
+ * Checks all records. `plants`: number of valid records; `conflicts`: number of these with a conflicting id; `matches`:
+ * earlier imports of a prefix; `newKey`: key of a new import's note; `kept`: the records. Rejects with InputError.
  */
 export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
   const readPlant = makePlantReader(source.form)
@@ -66,7 +67,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
       checked.plants += Number(isPlant)
       checked.conflicts += Number(isPlant && fault !== undefined)
       if (isPlant) bytes = end
-      // Also at the end of an invalid record, which may have been valid with other options.
+      // Even at the end of an invalid record, which may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
       matches.push(...same.map((note) => ({ ...note, ...checked })))
     }
@@ -79,14 +80,14 @@ export async function checkInput(source: Source, store: Store | undefined, repor
 
 const notePrefix = 'import/'
 
-/** Reads the notes, those of one name in the order in which they were made. */
+/** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   const values = [...((await store?.notes(notePrefix)) ?? [])]
   const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
   return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
 }
 
-/** Names the note of a new import by the hash up to the first record: two imports of one input get the same name. */
+/** Derives the key of a new note from the hash up to the first record: two imports of one input get the same key. */
 function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `${notePrefix}${firstHash}/`
   return start + notes.filter(({ key }) => key.startsWith(start)).length
@@ -95,8 +96,8 @@ function nameNote(notes: StoredNote[], firstHash: string): string {
 const conflict = `a plant with this id already exists with a different ${listShown('or')}`
 
 /**
- * Keeps records in a temporary database, whose file has no name. Plants are numbered from 1. The cache is larger than the
- * default, because ids may come in any order.
+ * Stores records in a temporary database, which SQLite deletes. Plants are numbered from 1. The cache is larger than
+ * the default, because ids may be in any order.
  */
 function makeKeeper() {
   const db = new DatabaseSync('')
@@ -109,7 +110,7 @@ function makeKeeper() {
   const find = db.prepare('SELECT item FROM plants WHERE id = ? ORDER BY number LIMIT 1')
   const select = db.prepare('SELECT item, id FROM plants WHERE number > ? AND number <= ?')
   return {
-    /** Returns a fault if its id belongs to a different plant, in the store or in an earlier record. */
+    /** Stores a plant. Returns a fault if its id belongs to a different plant, in the store or in an earlier record. */
     addPlant(plant: NewPlant, stored?: Map<number, string>): string | undefined {
       const { id = null } = plant
       const item = serializeItem(plant)
@@ -118,10 +119,10 @@ function makeKeeper() {
       return known === item ? undefined : conflict
     },
     addReject: (latin1: string) => void insertReject.run(Buffer.from(latin1, 'latin1')),
-    /** The plants with the numbers `after` + 1 to `last`. */
+    /** Returns the plants with the numbers `after` + 1 to `last`. */
     readPlants: (after: number, last: number) =>
       select.all(after, last).map(({ item, id }) => ({ item, id: id ?? undefined }) as Entry),
-    /** The header row and the invalid records, as a file in the format of the input. */
+    /** Yields the header row and the invalid records, as a file in the format of the input. */
     *readRejects(format: string) {
       let before = '[\n'
       for (const { text } of db.prepare('SELECT text FROM rejects').iterate()) {

@@ -1,4 +1,4 @@
-// import: adds the plants of a file to a store, which may be in use. It is checked as a whole before anything is added.
+// import: checks a whole file, then adds its plants to a store, which may be in use.
 import { tmpdir } from 'node:os'
 import { Readable } from 'node:stream'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -19,7 +19,7 @@ import type { InputRecord, Source } from './records.ts'
 type Choices = { skipInvalid?: true; again?: true; dryRun?: true; create?: true; rejects?: string }
 type Flags = WorkOptions & FormOptions & Choices
 
-/** The most faults shown on a terminal. */
+/** Maximum number of faults shown on a terminal. */
 const maxShown = 10
 const fields = joinWords(fieldNames, 'or')
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
@@ -73,10 +73,10 @@ async function run(path: string, flags: Flags): Promise<void> {
       const input = openInput(path)
       return importInput({ name, url, input, flags, progress, signal }).finally(input.close)
     })
-    // Everything is shown, so a signal prints no advice any more.
+    // The results have been shown, so a signal must not print the advice.
     if (last) await withStore(url, { mode: 'write' }, (store) => append(store, [], last))
   } catch (error) {
-    // An error of `write` is one of stdout.
+    // A `write` error is an error of stdout.
     const { message, syscall = 'write' } = error as NodeJS.ErrnoException
     if (isUnwritable(error))
       throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
@@ -85,11 +85,11 @@ async function run(path: string, flags: Flags): Promise<void> {
   }
 }
 
-/** Where SQLite makes temporary files. */
+/** Where SQLite creates temporary files. */
 const { SQLITE_TMPDIR, TMPDIR } = process.env
 const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
 
-/** Resolves as `addPlants`. Throws CommandError, InputError, StoreRefused or StoreUnavailable; committed batches stay. */
+/** Resolves like `addPlants`. After a rejection, committed batches remain in the store. */
 async function importInput(job: Job) {
   const { name, url, input, flags, progress, signal } = job
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
@@ -117,7 +117,7 @@ async function importInput(job: Job) {
   throw new CommandError(`${name}: nothing was added: ${all}; --skip-invalid adds the others`)
 }
 
-/** Checks all of the input, and reports each fault. `reasons`: the faults for --json. */
+/** Checks the whole input, and reports each fault. `reasons`: the faults for --json. */
 async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   let faults = 0
   const reasons: object[] = []
@@ -135,7 +135,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds the plants that no earlier import added. `skipped`: the number of the others, whose conflicts count, too. */
+/** Adds the plants after an earlier import. `skipped`: number of earlier plants; their conflicts are also counted. */
 async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const { plants } = checked
@@ -147,7 +147,7 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   }
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  if (plants === counts.skipped) progress.say(`${name}: nothing is new`)
+  if (plants === counts.skipped) progress.say(`${name}: no new plants`)
   const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
   if (dryRun || (plants === counts.skipped && (!earlier || (isKnown && !again)))) return { counts }
   const open = { mode: 'write', create: true, mustBeAlone: !flags.create } as const

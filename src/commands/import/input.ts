@@ -1,29 +1,29 @@
-// Opens the input of an import, a file or a pipe, which is decompressed and read once; and detects its form.
+// Opens the input of an import (a file or a pipe, which is decompressed and read once), and detects its format.
 import { createReadStream, realpathSync, statSync } from 'node:fs'
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { attempt } from '../../attempt.ts'
 
-/** Decoded as latin1: one character per byte. */
+/** The byte order mark of UTF-8, decoded as latin1: one character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
 
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
-/** The least bytes of a chunk, except for the last. Its plants are added in one transaction. */
+/** Minimum size of a chunk, except the last. The plants of a chunk are added in one transaction. */
 const chunkBytes = 128 * 1024
 
 export type Input = ReturnType<typeof openInput>
 type Chunks = AsyncGenerator<Buffer, undefined>
 
-/** Opens a file, or stdin as `-`. `path`: of a regular file, with links resolved; `chunks`: the decompressed bytes. */
+/** Opens a file, or stdin for `-`. `path`: of a regular file, with links resolved; `chunks`: the decompressed bytes. */
 export function openInput(name: string) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
   const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: chunkBytes })
   return { path, chunks: join(decode(join(stream))), close: () => stream.destroy() }
 }
 
-/** Joins pieces, which may be small, into chunks. */
+/** Joins pieces of any size into chunks. */
 async function* join(pieces: AsyncIterable<Buffer>): Chunks {
   let [joined, bytes]: [Buffer[], number] = [[], 0]
   for await (const piece of pieces) {
@@ -51,7 +51,7 @@ async function* decode(chunks: Chunks) {
   yield* chunks
 }
 
-/** Decompresses consecutive members or frames. Node's zstd decoder would silently ignore all but the first frame. */
+/** Decompresses all members or frames. Node's zstd decoder would silently ignore all but the first frame. */
 async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
   try {
     for (let rest: Buffer | undefined = first; rest; ) {
@@ -71,8 +71,8 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
 }
 
 /**
- * Writes chunks to a decoder until its member or frame has ended; resolves to the rest of the last chunk. Nothing is
- * written after the end, because the decoder would begin the next one.
+ * Writes chunks to a decoder until its member or frame ends. Resolves to the rest of the last chunk, which is not
+ * written, because the decoder would begin the next member.
  */
 async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chunks) {
   let fed = 0
@@ -89,7 +89,7 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
   return undefined
 }
 
-/** `map`: member or column names by field, where they differ; `quote`: `none` if quotation marks are text. */
+/** `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal. */
 export type Form = {
   format: 'ndjson' | 'json' | 'csv'
   map: Partial<Record<keyof NewPlant, string>>
@@ -103,7 +103,7 @@ export type FormOptions = Partial<Omit<Form, 'format'>>
 
 const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
-/** The beginnings of other forms. A damaged first line is not one of them: it is reported as a fault. */
+/** Prefixes of unsupported formats. A damaged first line must not match: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty, or starts with 128 KiB of white space'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
@@ -118,7 +118,7 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
 ]
 
-/** `head`: the first bytes of the text. Throws InputError. */
+/** Detects the format from the first bytes of the input. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
   const text = head.toString('latin1').replace(byteOrderMark, '')
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
@@ -133,7 +133,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   return { format, map, ignoreUnknown, delimiter, quote, trim }
 }
 
-/** Whether the first line is an object with the required members of a plant, or is followed by another object. */
+/** True if the first line is an object with the required members of a plant, or JSON before a line with an object. */
 function beginsWithRecord(latin1: string, map: Form['map']): boolean {
   const [line = '', next = ''] = latin1.trimStart().split('\n', 2)
   const value = attempt(() => JSON.parse(Buffer.from(line, 'latin1').toString()))
@@ -141,7 +141,7 @@ function beginsWithRecord(latin1: string, map: Form['map']): boolean {
   return value !== undefined && (next.startsWith('{') || NewPlant.required?.every(hasMember) === true)
 }
 
-/** Finds the delimiter that a line like `sep=;` names, or that splits the header row into the most columns. */
+/** Returns the delimiter in a line such as `sep=;`, or the one that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
   const [header = ''] = text.trimStart().split('\n', 1)

@@ -1,4 +1,4 @@
-// Reads records as plants: maps members or columns to fields, and checks each plant by the schema of the add operation.
+// Converts records to plants: maps members or columns to fields, and validates plants with the schema of the API.
 import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
@@ -13,14 +13,14 @@ export const required: ReadonlySet<string> = new Set(NewPlant.required)
 /** A value to check, a fault, or undefined for the header row. */
 type Read = { value: unknown } | string | undefined
 
-/** The form of a cell, and how to read it, by the type of the field. Spreadsheets write TRUE, and pandas 7.0. */
+/** The format of a cell, and its parser, by the type of the field. Spreadsheets write TRUE, and pandas writes 7.0. */
 const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]> = {
   integer: [/^-?(0|[1-9]\d*)(\.0+)?$/, Number],
   number: [/^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, Number],
   boolean: [/^(true|false)$/i, (cell) => cell.toLowerCase() === 'true'],
 }
 
-/** Makes a function that returns a plant, a fault, or undefined for the header row. It throws InputError. */
+/** Returns a function that returns a plant, a fault, or undefined for the header row. It throws InputError. */
 export function makePlantReader(form: Form) {
   const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
   const findFault = makePlantCheck()
@@ -51,7 +51,7 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
   }
 }
 
-/** The first line by which Excel names the separator of the cells. */
+/** Matches the first line that declares the separator for Excel. */
 const separatorLine = /^sep=.\r?\n$/i
 
 function makeRowReader(form: Form) {
@@ -74,7 +74,7 @@ function makeRowReader(form: Form) {
     const plant: Record<string, unknown> = {}
     for (const { field, column } of columns) {
       const cell = readCell(cells[column])
-      // An empty cell of an optional field means no value.
+      // An empty cell of an optional field is no value.
       if (cell === '' && !required.has(field)) continue
       const [pattern, parse] = cellForms[(NewPlant.properties[field] as TSchema).type] ?? []
       plant[field] = pattern?.test(cell) ? parse?.(cell) : cell
@@ -83,7 +83,7 @@ function makeRowReader(form: Form) {
   }
 }
 
-/** Finds the columns of the fields, and the number of columns. Unused columns may have no name, or equal names. */
+/** Maps fields to columns. `width`: number of columns. Unused columns may have no name, or duplicate names. */
 function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form) {
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
   const list = (some: string[]) => JSON.stringify(some).slice(1, -1).slice(0, 500)

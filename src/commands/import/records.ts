@@ -2,18 +2,19 @@
 import { createHash } from 'node:crypto'
 import { byteOrderMark, type Form, type Input, InputError } from './input.ts'
 
-/** The longest record, and the longest search for the closing quotation mark of a cell. */
+/** Maximum size of a record, and of the search for the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
 
 /**
- * `line`: where it starts, counted from 1; `end`: the offset of its end in the input, before the line break, which is part of
- * `text`. Texts hold one byte per character (latin1), so that offsets and rejects are exact.
+ * `line`: line number, from 1, of the start of the record (of the end, if it has a `fault`); `end`: offset of its end
+ * in the input, before the line break; `text`: the record, with its line break except in JSON. It has one character per
+ * byte (latin1), so that offsets and rejects are exact.
  */
 export type InputRecord = { line: number; end: number; text: string } & Pick<Found, 'cells' | 'fault'>
 
 /**
- * A record that was found at an offset of a text. `start`: where it starts, if that is later; `next`: where to continue;
- * `fault`: of its last line; `isBlank`: there is no record, as in an empty line; `refusal`: why the input is refused.
+ * A record found at an offset in a text. `start`: its start, if that is later; `next`: offset of the next record;
+ * `fault`: of its last line; `isBlank`: not a record, such as an empty line; `refusal`: why the input is refused.
  */
 type Found = {
   start?: number
@@ -24,13 +25,13 @@ type Found = {
   isBlank?: boolean
   refusal?: string
 }
-/** Returns undefined if more text is needed, and at the end of the last text (`isLast`). */
+/** Finds the next record. Returns undefined if more text is needed, or at the end of the last text (`isLast`). */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
-/** `head`: the first chunk of an input, from which the form was detected; `chunks`: the others. */
+/** `head`: the first chunk of an input, from which the format was detected; `chunks`: the other chunks. */
 export type Source = { form: Form; head: Buffer; chunks: Input['chunks'] }
 
-/** Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to the end of a record of this chunk. */
+/** Reads the records chunk by chunk. `hashTo`: returns the SHA-256 (hex) of the input up to an offset in this chunk. */
 export async function* readRecords({ form, head, chunks }: Source) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
@@ -79,8 +80,8 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if spaces or tabs precede it, or use --quote none'
 
 /**
- * Finds rows of CSV. A quoted cell may span lines, but not between tabs or |. Between tabs, quotation marks are text
- * unless they enclose a whole cell; between |, they are text in a line that is not valid CSV.
+ * Finds rows of CSV. A quoted cell may span lines, except in files separated by tabs or |. With tabs, quotation marks
+ * are literal unless they enclose a whole cell; with |, they are literal in a line that is not valid CSV.
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blank = trim ? '[ \\t]*' : ''
@@ -89,7 +90,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const quoted = '[ \\t]*"[^"]*(?:""[^"]*)*'
   const unclosed = new RegExp(`${quoted}$`, 'y')
-  // A quotation mark right after a separator or a line feed begins another cell.
+  // A quotation mark directly after a separator or a line feed begins another cell.
   const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
@@ -100,10 +101,10 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
       const [, inner, bare = '', separator] = cell.exec(text) ?? []
       if (separator === undefined) {
         const isUnclosed = unclosed.test(text)
-        // The next chunk may begin with the second mark of a pair.
+        // The next chunk may begin with the second quotation mark of a pair.
         const isOpen = isUnclosed || text.endsWith('"')
         if (isOpen && !isLast && text.length - from < maxRecordBytes) return undefined
-        // The lines of a quoted cell are not rows.
+        // Skips the whole quoted cell: its lines are not rows.
         const line = findLine(text, closed.test(text) ? closed.lastIndex - 1 : at, isLast)
         return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
@@ -127,7 +128,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   }
 }
 
-/** Finds the elements of an array of any size. They are parsed later. */
+/** Finds the elements of a JSON array of any size. They are parsed later. */
 function makeElementFinder(): Find {
   let before: string | undefined
   return (text, from, isLast) => {
@@ -147,7 +148,7 @@ function makeElementFinder(): Find {
   }
 }
 
-/** Finds the comma or bracket behind the element at an offset, or the end of the text. */
+/** Finds the comma or bracket after the element at an offset, or the end of the text. */
 function findElementEnd(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
