@@ -1,4 +1,4 @@
-// Registers everything that a request passes through, in order.
+// Registers the plugins and routes in the order in which they handle a request.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
@@ -21,7 +21,7 @@ import type { PlantLog } from './store/engine.ts'
 import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/** `write`, `mask`, `count`: see the access log. `countProblem`: for answers to malformed requests, which no hook sees. */
+/** `write`, `mask`, `count`: see the access log. `countProblem`: counts responses to malformed requests. */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings
@@ -38,7 +38,7 @@ export async function buildApp(options: AppOptions) {
   const prefix = basePath.slice(0, -1)
   const app = fastify({
     loggerInstance: logger as FastifyBaseLogger,
-    // A plugin writes the access log; a child logger per request would double its cost.
+    // The plugin `accessLog` logs requests; a child logger per request would double its cost.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
@@ -48,7 +48,7 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    // Fastify replaces 0 by its default.
+    // Fastify replaces 0 with its default.
     keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,
@@ -56,14 +56,14 @@ export async function buildApp(options: AppOptions) {
     ...answerWithProblems(basePath, countProblem),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
-  // A client that has closed its sending side still gets complete answers. Node has no documented option for this.
+  // A half-closed client still gets complete responses. Node has no documented option for this.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // Order of the `onRequest` hooks: log, trace, id and drain, CORS, Host and path, token, rate limit, scope.
+  // Order of the `onRequest` hooks: log, trace, id and drain, CORS, Host and URL, token, rate limit, scope.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
-  // Rarely used plugins are imported only if they are on.
+  // Rarely used plugins are imported only if they are enabled.
   if (corsOrigin !== false) {
     const policy = { exposedHeaders: Object.keys(headers), strictPreflight: false, maxAge: 7200 }
     await app.register(import('@fastify/cors'), { origin: corsOrigin, ...policy })

@@ -1,4 +1,4 @@
-/** Returns what `make` returns; undefined if it throws. */
+/** Returns the result of `make`; undefined if it throws. */
 export function attempt<T>(make: () => T): T | undefined {
   try {
     return make()

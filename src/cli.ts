@@ -1,5 +1,4 @@
-// Runs one command. Exit codes: 0 success, 1 failure, 2 usage error. An interrupted command ends itself with the same
-// signal.
+// Runs one command. Exit codes: 0 success, 1 failure, 2 usage error. An interrupted command ends by the same signal.
 import { CommanderError } from 'commander'
 import { CommandError, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
@@ -12,11 +11,11 @@ const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
-  // A command may have set 1 before the reader of its output left.
+  // A command may have set 1 before its stdout was closed.
   process.exitCode = Math.max(explain(error as NodeJS.ErrnoException), Number(process.exitCode ?? 0))
 }
 
-/** Exits when the launcher in bin/ exits. If the launcher spawned this process, their IPC channel then closes. */
+/** Exits when the launcher in bin/ exits, which closes the IPC channel to a process that it spawned. */
 function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)
@@ -31,7 +30,7 @@ function explain(error: NodeJS.ErrnoException): number {
   if (code !== undefined) return code
   const isForeseen = [CommandError, SettingError, StoreRefused].some((type) => error instanceof type)
   let line = isForeseen || error.code ? printable(error.message) : String(error.stack)
-  if (error instanceof StoreUnavailable) line = `the database cannot be used now: ${printable(error.message)}`
+  if (error instanceof StoreUnavailable) line = `the database is unavailable: ${printable(error.message)}`
   console.error(`plant-store: ${line}`)
   return 1
 }

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { attempt } from './attempt.ts'
 import { StoreRefused } from './store/errors.ts'
 
-/** Device and inode of a file, whatever its paths. */
+/** Device and inode, which identify a file independently of its paths. */
 export type FileId = { dev: number; ino: number }
 
 export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
@@ -22,7 +22,7 @@ export function resolveLinks(path: string, links = 40): string {
 }
 
 /**
- * Syncs a file; never a database that this process has open: closing any descriptor of a file drops all locks of the
+ * Syncs a file. Not for a database that this process has open: closing any descriptor of a file drops all locks of the
  * process on it (fcntl(2), sqlite.org/howtocorrupt.html).
  */
 export function syncFile(path: string): void {
@@ -30,19 +30,19 @@ export function syncFile(path: string): void {
   syncAndClose(fs.openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
-/** Syncs the write-ahead log of a database, if there is one. */
+/** Syncs the write-ahead log of a database, if it exists. */
 export function syncLog(path: string): void {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {
-    // The last other process may have written it back and removed it just now.
+    // Another process may have just checkpointed and removed it.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }
 
 /** Syncs the directory of a file, so that its name survives a power cut. */
 export function syncDirectoryOf(path: string): void {
-  // On Windows a directory cannot be opened, and need not be.
+  // Windows cannot open a directory, and does not need this.
   if (process.platform !== 'win32') syncAndClose(fs.openSync(dirname(path), 'r'))
 }
 
@@ -54,28 +54,28 @@ function syncAndClose(descriptor: number): void {
   }
 }
 
-/** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
+/** As root, gives a new file to the owner of its directory, such as the dynamic user of a systemd service. */
 export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = fs.statSync(dirname(path))
   try {
-    // Never the target of a link, which the owner of the directory may have put there.
+    // Does not follow a link, which the owner of the directory may have created.
     fs.lchownSync(path, uid, gid)
   } catch (error) {
-    // Root of a container may lack the capability, or not know the user.
+    // In a container, root may lack the capability, or the user may not be mapped.
     if (!['EPERM', 'EINVAL'].includes(String((error as NodeJS.ErrnoException).code))) throw error
   }
 }
 
-/** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
+/** Creates a directory and its parents, on stable storage. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
   if (fs.existsSync(directory)) return
   makeDirectory(dirname(resolve(directory)))
   try {
-    // Not `recursive`, which never ends in /proc.
+    // `recursive` would loop infinitely in /proc.
     fs.mkdirSync(directory, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have created it in the meantime.
     if (!fs.existsSync(directory))
       throw new StoreRefused(`cannot create the directory ${directory}: ${(error as Error).message}`)
   }

@@ -1,19 +1,19 @@
-// Listening on the address of the settings.
+// Listens on the address in the settings.
 import { lookup } from 'node:dns/promises'
 import type { FastifyInstance } from 'fastify'
 import { SettingError } from './setting-values.ts'
 
-/** `prefix`: of the names of its settings; ADMIN_ for the admin server. */
+/** `prefix`: prefix of the setting names, such as ADMIN_. */
 type Address = { host: string; port: number; prefix?: string }
 
 /**
- * Resolves to the URL of the app, also if the host means all addresses. `describe`: makes the line of the log. Rejects with
+ * Resolves to a URL of the app that clients on this machine can use. `describe`: returns the log message. Rejects with
  * SettingError.
  */
 export async function listen(app: FastifyInstance, address: Address, describe: (url: string) => string) {
   const { host, port, prefix = '' } = address
   try {
-    // For `localhost` Fastify would listen on each of its addresses, and our listeners and limits apply to one server.
+    // For `localhost` Fastify would start a server per address, but our listeners and limits apply to one server.
     const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
     const url = await app.listen({ host: one, port, listenTextResolver: describe })
     return url.replace('[::]', '[::1]')

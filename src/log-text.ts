@@ -1,4 +1,4 @@
-// The log as text: one line per line of JSON, in colour on a terminal.
+// The text format of the log: one line per line of JSON, in colour on a terminal.
 import { styleText } from 'node:util'
 import { attempt } from './attempt.ts'
 
@@ -23,7 +23,7 @@ function format({ level, time, msg, err, pid: _, ...more }: any): string {
   return [at, head, ...details].join(' ') + stack.join('')
 }
 
-/** Moves method, URL and status from the details of an access line to its beginning. */
+/** Formats the start of an access line: method, URL and status, which it removes from the details. */
 function describeRequest(line: Record<string, unknown>): string {
   const { method, url, status } = line
   for (const name of ['method', 'url', 'status']) delete line[name]
@@ -31,18 +31,18 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${printable(method)} ${printable(url)} ${paint(color, String(status))}`
 }
 
-/** Quotes a value with spaces, which would otherwise look like further details. */
+/** Quotes a value that contains spaces, which could be mistaken for more details. */
 function quote(value: unknown): string {
   return printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
 }
 
-/** Escapes control characters: text from elsewhere must neither control the terminal nor begin a line. */
+/** Escapes control characters: untrusted strings must not control the terminal or start a line. */
 export function printable(value: unknown): string {
   const toHex = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
   return String(value).replace(/\p{Cc}/gu, toHex)
 }
 
-/** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */
+/** Colours a string if stderr is a terminal that supports colours and NO_COLOR is not set. */
 function paint(color: Parameters<typeof styleText>[0], text: string): string {
   return styleText(color, text, { stream: process.stderr })
 }

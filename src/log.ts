@@ -1,5 +1,5 @@
-// The log on stderr: JSON lines from pino, or text. Writing never blocks: while stderr is not read, lines are buffered up
-// to a limit, then dropped and counted. Tokens and passwords are masked, except very short ACCESS_TOKENS.
+// The log on stderr: JSON lines from pino, or text. Writing never blocks: unread lines are buffered up to a limit, then
+// dropped and counted. Tokens and passwords are masked, except very short ACCESS_TOKENS.
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino, { type LoggerOptions } from 'pino'
@@ -8,9 +8,9 @@ import { toTextLines } from './log-text.ts'
 import { makeMask } from './mask.ts'
 import type { Settings } from './settings.ts'
 
-/** The size of the buffer of unread lines. */
+/** Maximum size of the buffered lines. */
 const maxLogBytes = 8 * 2 ** 20
-/** Time that the end of the process waits for the reader. */
+/** Time that a shutdown waits for the reader of the log. */
 const logEndMs = 1500
 const lineFeed = 0x0a
 
@@ -21,14 +21,14 @@ type LogOptions = Pick<Settings, 'logLevel' | 'logFormat' | 'accessTokens'>
 const secretNames = ['authorization', 'password', 'connectionString']
 const secretFields = secretNames.flatMap((name) => [name, `*.${name}`, `*.headers.${name}`])
 
-/** Opens the log of a service. `descriptor`: of the file that is written to. */
+/** Opens the log of the service. `descriptor`: the file to write to. */
 export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descriptor = 2) {
   const isText = logFormat === 'text' || (logFormat === 'auto' && process.stderr.isTTY === true)
   const tellDropped = (lines: number) =>
     logger.warn({ lines }, 'log lines were dropped because they were not read in time')
   const file = openLineFile(descriptor, tellDropped)
   const sink = {
-    /** Accepts whole lines of JSON, and copies them before it returns. The caller masks what clients sent. */
+    /** Writes complete lines of JSON, and copies them before it returns. The caller masks client input. */
     write(lines: Uint8Array | string): void {
       const bytes = Buffer.from(lines as string)
       file.write(isText ? Buffer.from(toTextLines(bytes.toString())) : bytes)
@@ -41,7 +41,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     level: logLevel,
     base: { pid: process.pid },
     redact: { paths: secretFields, censor: '***' },
-    // Fastify describes a request without the values of its query.
+    // For the log lines of Fastify: the query may contain secrets.
     serializers: { req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }) },
     hooks: { streamWrite: mask },
   }
@@ -53,7 +53,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     mask,
     /** Number of lines dropped so far. */
     droppedLines: file.dropped,
-    /** Waits until all lines are written; if their reader is stuck, ends the process by `signal`: an exit would wait. */
+    /** Waits until all lines are written. If the reader is stuck, ends the process by `signal`: an exit would block. */
     async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
       const written = file.flush().then(() => true)
       if (await Promise.race([written, delay(logEndMs, false, { ref: false })])) return
@@ -63,7 +63,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   }
 }
 
-/** Opens a file for lines. `tellDropped` is called with the number of dropped lines once all others are written. */
+/** Opens a file for lines. Once its buffer is empty, `tellDropped` is called with the number of dropped lines. */
 function openLineFile(descriptor: number, tellDropped: (lines: number) => void) {
   let file = open()
   let [dropped, told, pending] = [0, 0, 0]
@@ -78,12 +78,12 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
     })
     opened.on('drop', (lines) => {
       drop(countLines(lines as unknown as Buffer))
-      // When the buffer is full, it is written only after a flush.
+      // A full buffer is written only after a flush.
       opened.flush()
     })
     opened.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code !== 'EPIPE') return
-      // The reader of a named pipe is gone; another one may open it later.
+      // The reader of a named pipe has closed it; another one may open it later.
       drop(pending)
       file = open()
     })
@@ -111,7 +111,7 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
     async flush(): Promise<void> {
       if (pending === 0) return
       const written = once(file, 'drain').catch(() => {})
-      // With a callback, `flush` would sync the file, too.
+      // With a callback, `flush` would also sync the file.
       file.flush()
       await written
     },

@@ -1,17 +1,17 @@
-// Masks secrets: tokens, JWTs and passwords, in the log, in errors and in what commands print.
+// Masks secrets (tokens, JWTs and passwords) in the log, in errors and in the output of commands.
 
 const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
 /**
- * Matches what may be a JWT: in base64url, a text that begins with `{` begins with e, then one of w to z, 0 to 9, - and
- * _. No dot is required, so that one pass is enough.
+ * Matches a possible JWT: the base64url encoding of `{` starts with e, then one of w to z, 0 to 9, - and _. No dot is
+ * required, so that one pass is enough.
  */
 const word = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
 const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 const passwordInQuery = /([?&](?:ssl)?password=)[^&#\n]*/gi
 
 /**
- * Makes a function that masks secrets in a text, also percent-encoded ones. Very short tokens are not masked, because
- * they would match within ordinary words.
+ * Returns a function that masks secrets in a string, including percent-encoded ones. Very short tokens are not masked,
+ * because they would match within ordinary words.
  */
 export function makeMask(accessTokens: readonly string[]): (text: string) => string {
   const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
@@ -28,13 +28,13 @@ export function makeMask(accessTokens: readonly string[]): (text: string) => str
   }
 }
 
-/** How a token may be spelt: as it is, in JSON, and percent-encoded in full or in part. */
+/** Lists the encodings of a token: none, JSON, and percent-encoding in full or in part. */
 function spell(token: string): string[] {
   const encoded = encodeURIComponent(token)
   return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
 }
 
-/** Decodes percent-encoded characters, also those encoded several times, unless they need an escape in JSON. */
+/** Decodes printable characters that are percent-encoded once or repeatedly, except those that JSON escapes. */
 function decodePrintable(text: string): string {
   return text.replace(/%(?:25)*([0-9a-f]{2})/gi, (_, hex) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16))
@@ -47,7 +47,7 @@ function maskJwt(text: string): string {
   return header.length > 16 && payload.length > 8 && /[A-Z]/.test(header) ? '***' : text
 }
 
-/** Masks the passwords in a URL. It may contain several hosts, so it cannot be parsed. */
+/** Masks the passwords in a URL. A URL with several hosts cannot be parsed. */
 export function maskUrl(url: string): string {
   return url.replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***').replaceAll(passwordInQuery, '$1***')
 }

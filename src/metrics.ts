@@ -1,16 +1,16 @@
-// Metrics for Prometheus. Parts of the service publish them through a `Meter`; only the admin server loads prom-client.
+// Metrics for Prometheus. The service publishes them through a `Meter`; only the admin server loads prom-client.
 import type { Counter, Gauge } from 'prom-client'
 import { type ProblemCode, problemCodes } from '../schemas/problems.ts'
 import type { Count } from './plugins/access-log.ts'
 import { build } from './version.ts'
 
-/** A number, one per value of a label, or nothing to publish. */
+/** A number, or one per value of a label; undefined if there is nothing to publish. */
 type Counts = number | Readonly<Record<string, number>> | undefined
 
 /** Called on each scrape. */
 type Read = () => Counts | Promise<Counts>
 
-/** Adds a number to a distribution, with its outcome, if it has outcomes. */
+/** Adds an observation to a histogram, with its outcome if the histogram has outcomes. */
 type Observe = (number: number, outcome?: string) => void
 
 export type Meter = {
@@ -30,13 +30,13 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Methods of the API. All others share one value of the label, so that a scan adds no series. */
+/** Methods with a label value each. All others share one, so that a scan adds no time series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
-/** Gauges of prom-client that violate Prometheus's naming rules; those without `_total` are more detailed. */
+/** Gauges of prom-client that violate the naming rules of Prometheus; the metrics without `_total` have more detail. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
-/** Makes the registry of the process. `engine`: name of the engine of the store. */
+/** Creates the registry of the process. `engine`: name of the store's engine. */
 export async function openMetrics(engine: string) {
   const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -57,11 +57,11 @@ export async function openMetrics(engine: string) {
 
   const running = { version: build, node: process.version, engine }
   const labelNames = Object.keys(running)
-  const info = new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers })
+  const info = new Gauge({ name: 'plant_store_build_info', help: 'Build metadata.', labelNames, registers })
   info.set(running, 1)
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from the head of a request to the end of its answer.',
+    help: 'Time from the headers of a request to the end of its response.',
     labelNames: ['method', 'route', 'status'],
     buckets: secondBounds,
     registers,
@@ -69,22 +69,22 @@ export async function openMetrics(engine: string) {
   const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
   meter.counter('plant_store_problems_total', 'Error responses by problem.', () => problems, 'problem')
 
-  /** Counts an answer that was a problem. */
+  /** Counts an error response. */
   function countProblem(code: ProblemCode): void {
     problems[code] = Number(problems[code]) + 1
   }
 
-  /** Counts a request that was answered. */
+  /** Counts a request that has ended. */
   const count: Count = ({ method, routeOptions }, { problem }, { status, durationMs }) => {
     const known = methods.includes(method) ? method : 'other'
     durations.observe({ method: known, route: routeOptions.url ?? 'other', status }, durationMs / 1000)
-    // With 499 it was not sent.
+    // Status 499: the client disconnected before it received the response.
     if (problem && status !== 499) countProblem(problem)
   }
   return { meter, registry, countProblem, count }
 }
 
-/** The options of a metric that is read on each scrape. */
+/** Returns the options of a metric that is read on each scrape. */
 function readBy(read: Read, label = '') {
   return {
     labelNames: label ? [label] : [],

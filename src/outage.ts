@@ -1,22 +1,22 @@
-// Logs an outage when it begins and when it ends, and failures without a known end at most every 10 s.
+// Logs the start and the end of an outage. Failures without a known end are logged at most every 10 s.
 import type { Logger } from 'pino'
 
-/** The least time between two lines of one outage. */
+/** Minimum time between two lines with the message `failed`. */
 const windowMs = 10_000
 
-/** Messages of an outage. Without `recovered`, its end is not reported, and `failed` is repeated while failures continue. */
+/** Messages of an outage. Without `recovered`, its end is not logged, and `failed` is repeated while it lasts. */
 type Messages = { failed: string; recovered?: string }
 
 /** `now`: milliseconds of a monotonic clock. */
 export function makeOutage(logger: Logger, { failed, recovered }: Messages, now = () => performance.now()) {
   let lastLineMs = -Infinity
-  /** When the current outage began, its failures, and whether a line has reported it. */
+  /** Start of the current outage, its number of failures, and whether it has been logged. */
   let [sinceMs, failures, isLogged] = [0, 0, false]
 
   return {
     /**
      * Records a failure. `fault`: an error (the first line of an outage has its stack), or a message for the operator.
-     * `details` are added to the line, if there is one.
+     * `details`: fields to add to the log line.
      */
     reportFailure(fault: Error | string, details: object = {}): void {
       const nowMs = now()
@@ -28,7 +28,7 @@ export function makeOutage(logger: Logger, { failed, recovered }: Messages, now 
       logger.warn({ ...details, failures, ...cause }, failed)
       lastLineMs = nowMs
       isLogged = true
-      // Without an end, the next line counts the failures after this one.
+      // The next line counts only the failures after this one.
       if (recovered === undefined) failures = 0
     },
 
@@ -41,10 +41,10 @@ export function makeOutage(logger: Logger, { failed, recovered }: Messages, now 
   }
 }
 
-/** Describes why a request failed. Never throws: the network code may throw any value. */
+/** Describes the failure of an outgoing request. Never throws: the network code may throw any value. */
 export function describeFailure(error: unknown): string {
   const { message, code, cause, errors } = Object(error)
-  // The cause may say more, and an AggregateError has no message.
+  // The cause may have more detail, and an AggregateError has no message.
   const texts = [message || code, Object(cause ?? errors?.[0]).message]
   const words = texts.filter((text) => typeof text === 'string' && text !== '')
   return words.join(': ').slice(0, 500) || 'unknown error'

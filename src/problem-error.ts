@@ -1,8 +1,8 @@
-// An error that answers a request with a problem of the catalogue.
+// An error that becomes the response to a request: a problem from the catalogue.
 import type { Fault } from '../schemas/problem.ts'
 import { type KnownProblem, maxFaults, problems } from '../schemas/problems.ts'
 
-/** `headers`: additional headers of the answer. */
+/** `headers`: additional response headers. */
 type Details = { errors?: Fault[]; headers?: Record<string, string> }
 
 export class ProblemError extends Error {
@@ -16,7 +16,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Makes the error for a request with faults; it lists up to `maxFaults`. */
+/** Returns the error for a request with faults. It lists up to `maxFaults`. */
 export function invalid(faults: Fault[]): ProblemError {
   return new ProblemError(problems.faults(faults.length), { errors: faults.slice(0, maxFaults) })
 }

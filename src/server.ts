@@ -1,4 +1,4 @@
-// Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join its parts.
+// Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join the parts.
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,7 +15,7 @@ import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
 import { makeVerifier } from './tokens/verifier.ts'
 
-/** A shutdown takes at most this long, after DRAIN_DELAY. */
+/** Maximum duration of a shutdown, after DRAIN_DELAY. */
 const stopMs = 10_000
 /** Fraction of the file descriptors that clients may use; the rest is for the store, the admin server and the log. */
 const connectionShare = 0.45
@@ -26,7 +26,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
   const log = openLog(settings)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
-  /** The parts to close at the end, in the order in which they were opened; the last one is closed first. */
+  /** The parts to close at shutdown, in the order in which they were opened; the last one is closed first. */
   const parts: { drain?(): void; close(): PromiseLike<unknown> }[] = []
   const close = async () => {
     for (const part of parts.toReversed()) await part.close()
@@ -41,10 +41,10 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     await close()
     await log.end(signal)
   }
-  // Signals are handled from here on, because opening the database may take long.
+  // Before the database is opened, because that may take long.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
-    // Loaded only if it is on, because loading it takes a seventh of the time of a start.
+    // Loaded only if it is enabled, because loading takes a seventh of the startup time.
     const isWatched = settings.adminPort !== undefined
     const admin = isWatched ? await (await import('./plugins/admin.ts')).openAdmin(settings, log) : undefined
     if (admin) parts.push(admin)
@@ -73,7 +73,7 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
     const { host, basePath, accessTokens, oidcIssuer, firstTokenFile: file } = settings
     const plantsUrl = `${url}${basePath}plants`
-    // Otherwise clients have other tokens.
+    // Clients need no token of the store if the settings have tokens or an issuer.
     if (accessTokens.length === 0 && oidcIssuer === undefined)
       console.log(await introduceTokens(store.tokens, { file, plantsUrl }))
     if (admin) console.log(`admin on ${admin.origin}`)
@@ -81,24 +81,24 @@ export async function runService({ settings, warnings }: ReturnType<typeof loadS
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   } catch (error) {
     await close()
-    // Write out the log first, so that the error comes last.
+    // Flush the log first, so that the error is the last line.
     await log.end()
     throw error
   }
 }
 
-/** Makes a verifier for the tokens of the store, of the settings and of an issuer. */
+/** Creates the verifier for tokens of the store, of the settings and of an issuer. */
 async function joinTokens(table: TokenTable, settings: Settings, parts: { logger: Logger; meter: Meter }) {
   const issuer = issuerOf(settings)
-  // Loaded only when there is an issuer, together with jose.
+  // Loaded, with jose, only if an issuer is set.
   const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).makeJwtVerifier(issuer, parts)
   return makeVerifier(table, { accessTokens: settings.accessTokens, logger: parts.logger, verifyIssued })
 }
 
-/** Opens the store, and counts losses of plants. `isNew`: the database did not exist before. */
+/** Opens the store, and counts losses of plants. `isNew`: the store was created. */
 async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
-  const gone = 'Number of times that the database lost plants that this process had seen.'
+  const gone = 'Number of times that the database lost plants that this process had read.'
   meter.counter('plant_store_losses_total', gone, () => losses)
   const store = await engineOf(databaseUrl).open(databaseUrl, {
     logger,
@@ -110,7 +110,7 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   return { store, isNew }
 }
 
-/** Less than half of the file descriptors that the process may open, as Linux lists them. */
+/** Derives the maximum from the file descriptor limit of the process, which only Linux lists. */
 function deriveMaxConnections(): number {
   const file = '/proc/self/limits'
   const limits = existsSync(file) ? readFileSync(file, 'utf8') : ''

@@ -1,4 +1,4 @@
-// The types of settings: how the text of each is validated and decoded.
+// The types of settings: validation and decoding.
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
@@ -8,31 +8,31 @@ import { engines } from './store/engines.ts'
 /** An invalid setting. The message is one line that names the setting. */
 export class SettingError extends Error {}
 
-/** A number of requests per time. */
+/** A number of requests per period. */
 export type Rate = { readonly count: number; readonly perMs: number }
 
 /**
- * Makes the schema of a setting, whose value has the type T. `decode` reads its text. It returns undefined for a text that
- * does not have the `form`, which ends the sentence "NAME must be …". For a more specific message it throws SettingError
- * with the end of the sentence "NAME …".
+ * Returns the schema of a setting with a value of type T. `decode` parses a string. It returns undefined if the string
+ * does not have the `form`, which completes "NAME must be …". For a more specific message it throws SettingError with
+ * the end of the sentence "NAME …".
  */
 function decoded<T>(form: string, decode: (given: string) => T | undefined) {
   return { ...Type.Unsafe<T>({ type: 'string' }), form, decode }
 }
 
-/** Makes the schema of an enumeration of words. */
+/** Returns the schema of an enumeration. */
 export function oneOf<const T extends string>(...choices: T[]) {
   const find = (given: string) => choices.find((one) => one === given)
   return { ...decoded(`one of ${choices.join(', ')}`, find), choices }
 }
 
-/** Makes the schema of a number that matches a pattern and is at most `most`. It is decoded to multiples of `unit`. */
+/** Returns the schema of a number that matches a pattern and is at most `most`. It is multiplied by `unit`. */
 function number(form: string, pattern: RegExp, most: number, unit = 1) {
   const decode = (given: string) => Math.round(Number(given) * unit)
   return decoded(form, (given) => (pattern.test(given) && Number(given) <= most ? decode(given) : undefined))
 }
 
-export const text = decoded('a text', String)
+export const text = decoded('a string', String)
 
 export const port = number('a port from 0 to 65535', /^\d+$/, 65_535)
 export const count = number('a whole number from 1 to 9999999', /^[1-9]\d*$/, 9_999_999)
@@ -52,14 +52,14 @@ export const list = decoded('a comma-separated list', (given) => {
   return given !== '' && parts.length === 0 ? undefined : parts
 })
 
-/** Splits a list by commas, and by lines, as a file may have them. */
+/** Splits a list at commas and at line feeds, which a file may contain. */
 function split(given: string): string[] {
   const parts = given.split(/[,\n]/).flatMap((part) => part.trim() || [])
   if (parts.some(isQuoted)) throw new SettingError('has an entry in quotation marks; remove them')
   return parts
 }
 
-/** True for a text in quotation marks, which `docker run --env-file` keeps. */
+/** True for a string in quotation marks, which `docker run --env-file` keeps. */
 export function isQuoted(given: string): boolean {
   return /^(["']).*\1$/s.test(given)
 }
@@ -72,13 +72,13 @@ export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or loc
 
 export const path = decoded('a path', refuseTilde)
 
-/** Throws for a path that begins with ~, because no shell expands a setting. */
+/** Throws for a path that starts with ~, because no shell expands a setting. */
 export function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
   throw new SettingError(`has a ~, which is not expanded: use ${given.replace('~', homedir())}`)
 }
 
-/** Decoded with a slash at its end. */
+/** Decoded to a path that ends with a slash. */
 export const basePath = decoded('a path like /store/v1', (given) => {
   if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(given) || /\/\.{1,2}(\/|$)/.test(given)) return undefined
   return given.endsWith('/') ? given : `${given}/`
@@ -94,7 +94,7 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
   return refuseTilde(given)
 })
 
-/** true, false, or addresses for @fastify/proxy-addr; not a number: clients can forge entries of X-Forwarded-For. */
+/** true, false, or addresses for @fastify/proxy-addr. No hop count: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
   const isNumber = proxies.some((proxy) => /^\d+$/.test(proxy))
@@ -118,7 +118,7 @@ function readSwitch(given: string): boolean | undefined {
   return given === 'true' || given === 'on' ? true : undefined
 }
 
-/** Spells an origin as browsers send it: in lower case, without the usual port (RFC 6454, section 6.2). */
+/** Normalizes an origin as browsers send it: in lower case, without the default port (RFC 6454, section 6.2). */
 function toOrigin(given: string): string | undefined {
   if (given === 'null') return given
   if (!/^[a-z][a-z0-9+.-]*:\/\/[^/\s?#@\\*]+$/i.test(given) || !URL.canParse(given)) return undefined
@@ -131,7 +131,7 @@ export const secureUrl = decoded('a URL with https (http on a loopback address)'
   isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s#\\]*)?$/.test(given) ? given : undefined,
 )
 
-/** An issuer has no query (OpenID Connect Discovery 1.0, section 3). */
+/** An issuer URL has no query (OpenID Connect Discovery 1.0, section 3). */
 export const issuer = decoded('a URL with https and without a query', (given) =>
   isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s?#\\]*)?$/.test(given) ? given : undefined,
 )
@@ -144,7 +144,7 @@ export function isSecureUrl(given: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback)
 }
 
-/** The beginning of a scope (RFC 6749, section 3.3). */
+/** The prefix of a scope (RFC 6749, section 3.3). */
 export const scopePrefix = decoded(
   'printable ASCII without spaces, quotation marks (") and backslashes',
   (given) => (/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(given) ? given : undefined),

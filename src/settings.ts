@@ -1,6 +1,6 @@
-// All settings as one schema. The flags of `serve`, its help and `plant-store config` are made from it; a test compares
-// the table of docs/configure.md with it. A flag overrides the environment, which overrides `.env` in the working
-// directory.
+// All settings as one schema. The flags of `serve`, its help and `plant-store config` are generated from it; a test
+// compares the table of docs/configure.md with it. A flag overrides the environment, which overrides `.env` in the
+// working directory.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
@@ -9,20 +9,20 @@ import * as is from './setting-values.ts'
 import { SettingError } from './setting-values.ts'
 
 /**
- * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` at the end of its name may name a file that
- * contains the text. `unset`: what help, `config` and docs show if there is no text.
+ * `mask`: masks secrets in the value. `hasFile`: the variable with `_FILE` appended may name a file that contains the
+ * value. `unset`: shown by help, `config` and docs if the setting has no value.
  */
 type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
 
 /**
- * Describes a setting. `title`: its variable, and the placeholder of its flag's value, if it has a flag; `schema`: of its
- * text; `preset`: its text by default.
+ * Describes a setting. `title`: its variable, and the placeholder of its flag, if it has a flag; `schema`: of its
+ * value; `preset`: its default.
  */
 function set<T extends TSchema>(title: string, schema: T, preset: string, description: string, more?: About) {
   return { ...schema, unset: preset || 'none', ...more, title, default: preset, description }
 }
 
-/** Describes a setting without a default: if it is missing, the feature is off, or as `unset` says. */
+/** Describes a setting without a default. If it is missing, the feature is off, or behaves as described by `unset`. */
 function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
   return Type.Optional({ ...schema, unset: 'off', ...more, title, description } as T)
 }
@@ -68,13 +68,13 @@ const settingsSchema = Type.Object({
 
 export type Settings = Static<typeof settingsSchema>
 type SettingName = keyof Settings
-/** The texts of flags, by setting. */
+/** The values of flags, by setting. */
 export type Flags = { [K in SettingName]?: string | undefined }
 
-/** One of the settings. `form`, `decode`: see `decoded`; `choices`: if it is an enumeration. */
+/** A setting. `form`, `decode`: see `decoded`; `choices`: the values of an enumeration. */
 type Setting = TSchema & About & { form: string; decode(given: string): unknown; choices?: string[] }
 
-/** The settings as help, `config` and docs show them. `flag`: such as `--port`, with `<port>` as its `value`. */
+/** The settings as shown by help, `config` and docs. `flag`: such as `--port`; `value`: its placeholder. */
 export const settingRows = Object.entries(settingsSchema.properties).map(([key, schema]) => {
   const { title = '', unset = '', choices, description = '', mask = String, hasFile }: Setting = schema
   const [name = '', value] = title.split(' ')
@@ -84,19 +84,19 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
 type SettingRow = (typeof settingRows)[number]
 
 /**
- * The setting that turns a feature on, which precedes the other settings of the feature. While the feature is off,
- * settings that start with this word are ignored.
+ * The setting that enables a feature, by the prefix of the feature's settings. It is declared before them. Without it,
+ * they are ignored.
  */
 const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 
-/** The source of a value: `from` is its kind, `name` the name of the value there. */
+/** A value and its source. `from`: the kind of source; `name`: the name of the value in that source. */
 export type Found = { text: string | undefined; from: string; name: string }
 
 type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
 
 /**
- * Reads all settings, and says where each comes from. `warnings`: likely mistakes, one line each, without secrets. If
- * traces are on, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
+ * Reads all settings. `found`: their sources; `warnings`: likely mistakes, one line each, without secrets. If tracing
+ * is enabled, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
  */
 export function loadSettings(flags: Flags = {}, env = process.env, file = readEnvFile()) {
   const sources = { flags, env, file }
@@ -124,7 +124,7 @@ export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): S
   return decode(key, find(row, { flags, env: process.env, file: readEnvFile() })) as Settings[K]
 }
 
-/** Reads the URL of a database from elsewhere, such as an argument. `name`: for errors. Throws SettingError. */
+/** Validates a database URL from another source, such as an argument. `name`: for errors. Throws SettingError. */
 export function readDatabaseUrl(text: string, name: string): string {
   return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
 }
@@ -138,12 +138,12 @@ function readEnvFile(): NodeJS.ProcessEnv {
   }
 }
 
-/** Reads a text file; a byte order mark, with which editors on Windows begin a file, is dropped. */
+/** Reads a file in UTF-8 without its byte order mark, which editors on Windows may write. */
 function readUtf8(path: string): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
 }
 
-/** Finds the text of a setting. An empty one counts as missing. */
+/** Finds the value of a setting. An empty value counts as missing. */
 function find(row: SettingRow, { flags, env, file }: Sources): Found {
   const flag = clean(flags[row.key] ?? '', String(row.flag))
   const given = flag && { text: flag, from: 'flag', name: String(row.flag) }
@@ -166,7 +166,7 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
   return text && { text, from, name: shown }
 }
 
-/** Removes white space around a text, such as the line end of a secret. Refuses quotation marks around it. */
+/** Trims a value, such as a secret that ends with a line feed. Throws SettingError if it is in quotation marks. */
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
   if (is.isQuoted(trimmed))
@@ -183,7 +183,7 @@ function readSecret(path: string, name: string): string {
     throw new SettingError(`${name} ${error instanceof SettingError ? '' : 'cannot be read: '}${message}`)
   }
   if (text.trim() === '') throw new SettingError(`${name} ${path} is empty`)
-  return clean(text, `the text of ${name}`)
+  return clean(text, `the value in ${name}`)
 }
 
 function decode(key: SettingName, { text, name }: Found): unknown {
@@ -199,7 +199,7 @@ function decode(key: SettingName, { text, name }: Found): unknown {
   throw refuse(`must be ${setting.form}${setting.mask ? '' : `, not "${text}"`}`)
 }
 
-/** Finds likely mistakes: guessable tokens, the audience that Keycloak puts into all tokens, secrets in flags. */
+/** Finds likely mistakes: guessable tokens, the default audience of Keycloak, passwords in flags. */
 function findMistakes({ accessTokens, oidcAudience }: Settings, { databaseUrl = '' }: Flags): string[] {
   const short = 'is shorter than 16 characters and could be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>

@@ -1,14 +1,14 @@
-// Ends the process on a signal or an uncaught error, once its work is finished.
+// Ends the process gracefully on a signal or an uncaught error.
 
-/** `signal` or `err`: why the process ends. */
+/** Why the process ends: a signal or an uncaught error. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 
 /** A second signal within this time is a duplicate, forwarded by the process group, the launcher or npm. */
 const echoMs = 500
 
 /**
- * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error, and exits when it resolves, with 0 or 1, or after
- * `limitMs`. `hurry` is aborted by a second signal.
+ * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error. Exits when it resolves: with 0 after a signal, with 1
+ * after an error; or with 1 after `limitMs`. A second signal aborts `hurry`.
  */
 export function finishOnSignal(finish: (cause: Cause, hurry: AbortSignal) => Promise<void>, limitMs: number) {
   const hurry = new AbortController()
@@ -28,7 +28,7 @@ export function finishOnSignal(finish: (cause: Cause, hurry: AbortSignal) => Pro
     if (startMs === undefined) void end({ err })
     else process.exit(1)
   }
-  // Process 1 of a container receives only signals that have a listener, so the listeners stay until the end.
+  // Process 1 of a container receives only signals that have a listener, so the listeners are never removed.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, hear)
   process.on('uncaughtException', fail)
 }
