@@ -196,8 +196,7 @@ test(
 
 test('is not created beside the -wal or the -shm of a file that was moved away', async (t) => {
   const { path } = await openPlanted(t)
-  const orphan = join(createDirectory(t), 'plants.db')
-  const link = join(createDirectory(t), 'link.db')
+  const [orphan, link] = [join(createDirectory(t), 'plants.db'), join(createDirectory(t), 'link.db')]
   symlinkSync(orphan, link)
   copyFileSync(`${path}-wal`, `${orphan}-wal`)
   const message = /plants\.db-(wal|shm) belongs to a missing database: put it back/
