@@ -61,13 +61,12 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     const { url, rawHeaders, httpVersionMinor, headers } = request.raw
     const { 'transfer-encoding': coding } = headers
     const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
-    if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
+    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
+    if (coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))) done(otherCoding)
+    else if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
-    else if (coding !== undefined && (httpVersionMinor === 0 || /,\s*chunked$/i.test(coding)))
-      done(otherCoding)
     else done(request.is404 ? makeMissError(request) : undefined)
   })
 

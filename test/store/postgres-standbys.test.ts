@@ -57,8 +57,7 @@ tap.test('refuses lists while no synchronous standby streams', { timeout }, asyn
   t.strictSame(await listNames(store), ['a'], 'one standby is enough')
   await cluster.standbys[1]?.stop()
   await t.rejects(Promise.resolve(store.log.head()), deposed)
-  const line = await find(({ msg }) => msg === 'a connection to the database failed')
-  t.match(line, { err: { message: deposed.message } })
+  t.ok(await find(({ msg }) => msg === 'a connection to the database failed'))
   await cluster.standbys[1]?.start()
   t.strictSame(await eventually(() => listNames(store)), ['a'])
   // A role with enough rights sees which standby is synchronous.
