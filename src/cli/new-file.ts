@@ -15,6 +15,7 @@ export type FileOptions = { replace?: boolean | undefined; source?: string | und
  * CommandError, for example if the path exists without `replace`, or with an error of `write`.
  */
 export async function writeNewFile<T>(path: string, options: FileOptions, write: (to: string) => Promise<T>) {
+  // Refuses a dangling link, which someone else may have put there.
   const target = resolveLinks(path, 0)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
