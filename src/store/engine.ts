@@ -74,12 +74,12 @@ export type Head = {
 export interface PlantLog {
   /**
    * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per
-   * entry. `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now): when the engine gives up. `note`:
-   * changed in the same transaction, even if nothing is added; if its value was not `before`, the batch fails with
+   * entry. `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now): when the engine gives up. `notes`:
+   * changed in the same transaction, even if nothing is added; if a value was not `before`, the batch fails with
    * `nothing-added`. An empty batch succeeds only if the store is writable. Rejects with StoreUnavailable:
    * `nothing-added` if that is certain, `unknown` otherwise.
    */
-  append(entries: Entry[], options?: { deadlineMs?: number; note?: NoteChange }): Promise<Outcome[]>
+  append(entries: Entry[], options?: { deadlineMs?: number; notes?: NoteChange[] }): Promise<Outcome[]>
   /** Reads the head and the marks of `positions` in one snapshot, with every batch acknowledged by any replica. */
   head(positions?: readonly number[]): Head | Promise<Head>
   /**

@@ -40,7 +40,7 @@ for (const middleEngine of [postgres, sqlite])
     )) as [string, string, string]
     const original = await open(t, first)
     await fill(original, plants)
-    await original.log.append([], { note: { key: 'import a', before: '', value: 'how far it got' } })
+    await original.log.append([], { notes: [{ key: 'import a', before: '', value: 'how far it got' }] })
     const checksum = await sumLog(original)
     for (const way of [
       { from: first, to: middle },
@@ -102,7 +102,7 @@ test('copies no note of an import that is ahead of the copied plants', async (t)
   const note = { key: 'import/x', value: '{}', before: '' }
   const notes = async (prefix: string) => {
     const { position } = await source.log.head()
-    if (position === 10) await source.log.append([{ item: '{}', id: undefined }], { note })
+    if (position === 10) await source.log.append([{ item: '{}', id: undefined }], { notes: [note] })
     return source.notes(prefix)
   }
   const busy = Object.create(source, { notes: { value: notes } })

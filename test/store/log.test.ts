@@ -54,11 +54,11 @@ for (const engine of everyEngine) {
   tap.test(`a log on ${engine.name}`, async (t) => {
     t.test('changes a note together with its batch, even if nothing is added', async (t) => {
       const { log, notes } = await openNew(t, engine)
-      await log.append([], { note: { key: 'far', before: '', value: '0' } })
-      await log.append([entry('a', 1)], { note: { key: 'far', before: '0', value: '1' } })
+      await log.append([], { notes: [{ key: 'far', before: '', value: '0' }] })
+      await log.append([entry('a', 1)], { notes: [{ key: 'far', before: '0', value: '1' }] })
       t.strictSame(await notes('far'), new Map([['far', '1']]))
       const note = { key: 'far', before: '1', value: '2' }
-      t.strictSame(await log.append([entry('a', 1)], { note }), ['replayed'])
+      t.strictSame(await log.append([entry('a', 1)], { notes: [note] }), ['replayed'])
       t.strictSame(await notes('far'), new Map([['far', '2']]))
       t.equal((await log.head()).position, 1)
     })
@@ -66,7 +66,7 @@ for (const engine of everyEngine) {
     t.test('changes a note, and adds, only from its current value; finds notes by prefix', async (t) => {
       const { notes, log } = await openNew(t, engine)
       const change = (key: string, before: string, value: string, ...entries: Entry[]) =>
-        log.append(entries, { note: { key, before, value } })
+        log.append(entries, { notes: [{ key, before, value }] })
       const refused = { ...unavailable('nothing-added'), message: /note a\/1 has changed/ }
       await t.rejects(change('a/1', 'x', '1'), refused)
       await change('a/1', '', '1')

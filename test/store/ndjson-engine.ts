@@ -6,7 +6,7 @@ import { engines } from '../../src/store/engines.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 
-type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; note?: NoteChange | undefined }
+type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; notes?: NoteChange[] | undefined }
 
 const pathOf = (url: string) => url.slice('ndjson:'.length)
 
@@ -20,7 +20,7 @@ function load(path: string) {
       if (line.id) ids.push(line.id)
       plants.push(...(line.plants ?? []))
       for (const token of line.tokens ?? []) tokens.set(token.id, token)
-      if (line.note) notes.set(line.note.key, line.note.value)
+      for (const { key, value } of line.notes ?? []) notes.set(key, value)
     }
   } catch (cause) {
     throw new StoreUnavailable('unread', (cause as Error).message, { cause })
@@ -42,9 +42,10 @@ function makeLog(path: string): Store['log'] {
     return { position: plants.length, mark: markOf(plants.length) ?? '', markOf }
   }
   return {
-    async append(entries, { note } = {}) {
-      if (note && (load(path).notes.get(note.key) ?? '') !== note.before)
-        throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
+    async append(entries, { notes = [] } = {}) {
+      for (const note of notes)
+        if ((load(path).notes.get(note.key) ?? '') !== note.before)
+          throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
       if (entries.some(({ id = 0 }) => !Number.isSafeInteger(id)))
         throw new StoreUnavailable('nothing-added', 'an id is no integer')
       const { items: known, plants } = load(path)
@@ -58,7 +59,7 @@ function makeLog(path: string): Store['log'] {
         added.push({ ...plant, checksum: checksumOf(plant) })
         return 'added'
       })
-      write(path, { plants: added, note })
+      write(path, { plants: added, notes })
       return outcomes
     },
     head,

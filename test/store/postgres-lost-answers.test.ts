@@ -175,7 +175,7 @@ it('recognizes its commit that added no plants', async (t) => {
   await store.log.append([entry('a', 1)])
   const note = { key: 'far', before: '', value: 'x' }
   const written = "SELECT FROM meta WHERE key = 'far'"
-  const append = () => store.log.append([entry('a', 1)], { note })
+  const append = () => store.log.append([entry('a', 1)], { notes: [note] })
   t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
   t.strictSame(await store.notes('far'), new Map([['far', 'x']]))
 })

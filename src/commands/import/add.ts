@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
 import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
-import type { Checked, Match, Note } from './check.ts'
+import { type Checked, type Match, type Note, notePrefix } from './check.ts'
 import { InputError } from './input.ts'
 
 /** `path`: of the input; `earlier`: the import to continue; `again`: the option --again. */
@@ -11,50 +11,42 @@ type Target = { path: string | undefined; store: Store; earlier: Match | undefin
 /** Receives the outcomes of a batch, and the number of its last plant. */
 type OnBatch = (outcomes: Outcome[], last: number) => void
 
-/**
- * Appends the plants after the end of the earlier import. With --again, resolves to a last change of the note, to be
- * made after the results are shown: until then, the same command continues this import.
- */
-export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
+/** Appends the plants after the end of the earlier import. */
+export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch): Promise<void> {
   const { path, store, earlier, again } = target
-  // An interrupted import continues with its note, so that of two concurrent imports of one input only one succeeds.
-  const own = earlier?.isWhole ? undefined : earlier
-  const isAgain = own?.isAgain ?? again
-  const key = own?.key ?? checked.newKey
-  const isNew = earlier?.plants !== checked.plants
-  // Keep a copy of the note of an interrupted import, for other inputs with the same prefix. Without new plants, the
-  // copy records the second path of the input.
-  if (earlier && (isNew ? own : earlier.path !== path)) {
-    const copy = { ...JSON.parse(earlier.value), path: isNew ? earlier.path : path, isAgain: false }
-    const copying = append(store, [], { key: checked.newKey, before: '', value: JSON.stringify(copy) })
-    // Without new plants the import has succeeded even if this fails, such as when another process adds the same note.
-    await (isNew ? copying : copying.catch(() => {}))
-  }
-  let [before, done] = [own?.value ?? '', earlier?.plants ?? 0]
-  for (const { last, bytes, hash } of checked.batches) {
-    if (last <= done) continue
-    const isWhole = last === checked.plants && !isAgain
+  const continued = earlier?.isOpen ? earlier : undefined
+  const isAgain = continued?.isAgain ?? again
+  const key = checked.newKey
+  let [before, done] = ['', earlier?.plants ?? 0]
+  const left = checked.batches.filter(({ last }) => last > done)
+  // Without new plants, the note of the last batch records the path.
+  for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
     const date = new Date().toISOString()
-    const note: Note = { path, bytes, hash, valid: last, date, isWhole, isAgain }
+    const note: Note = { path, bytes, hash, valid: last, date, isOpen: last < checked.plants, isAgain }
     const value = JSON.stringify(note)
-    onBatch(await append(store, checked.kept.readPlants(done, last), { key, before, value }), last)
+    const changes = [{ key, before, value }]
+    if (continued && before === '') changes.push(close(continued))
+    onBatch(await append(store, checked.kept.readPlants(done, last), changes), last)
     before = value
     done = last
     // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }
-  const isOpen = isAgain && (again || isNew)
-  return isOpen ? { key, before, value: JSON.stringify({ ...JSON.parse(before), isWhole: true }) } : undefined
 }
 
-/** Appends a batch and changes the note. Rejects with InputError or CommandError. */
-export async function append(store: Store, entries: Entry[], note: NoteChange): Promise<Outcome[]> {
+function close({ key, value }: Match): NoteChange {
+  return { key, before: value, value: JSON.stringify({ ...JSON.parse(value), isOpen: false }) }
+}
+
+/** Appends a batch and changes the notes. Rejects with InputError or CommandError. */
+async function append(store: Store, entries: Entry[], notes: NoteChange[]): Promise<Outcome[]> {
   try {
-    return await store.log.append(entries, { note })
+    return await store.log.append(entries, { notes })
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    const now = (await store.notes(note.key).catch(() => undefined))?.get(note.key) ?? note.before
-    if (error.outcome === 'nothing-added' && now !== note.before)
+    const now = await store.notes(notePrefix).catch(() => undefined)
+    const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
+    if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(
         'another import of this input, or of one with the same first record, is running: wait until it ends',
       )
@@ -68,12 +60,12 @@ export async function append(store: Store, entries: Entry[], note: NoteChange): 
  * later. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
-  if (again) return matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
+  if (again) return matches.findLast(({ isAgain, isOpen }) => isAgain && isOpen)
   const longest = matches.filter(({ bytes }) => bytes === matches.at(-1)?.bytes)
   const named = notes
     .filter((note) => path !== undefined && note.path === path)
     .toSorted((one, other) => one.date.localeCompare(other.date))
-  const latest = [named.at(-1), named.findLast(({ isWhole, isAgain }) => isWhole || !isAgain)]
+  const latest = [named.at(-1), named.findLast(({ isOpen, isAgain }) => !isOpen || !isAgain)]
   const last = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
   if (last === undefined) return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
   throw new CommandError(

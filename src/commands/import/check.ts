@@ -13,15 +13,13 @@ type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string
 
 /**
  * The progress of one import, which the store keeps permanently. The import of an input that starts with the bytes of a
- * note continues after them. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex) of the consumed input;
- * `valid`: number of plants in it; `date`: of the last batch; `isAgain`: the import began with --again. The life cycle
- * of a note:
+ * note continues after them, with a note of its own. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex)
+ * of the consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is running or
+ * was interrupted; `isAgain`: it began with --again.
  *
- * 1. The first batch creates it with `isWhole` false, and each batch updates it, in the same transaction. Each change
- *    requires the value before it, so that only one of two concurrent imports of an input succeeds.
- * 2. The last batch sets `isWhole`; with --again, it is set after the results are shown.
- * 3. An interrupted import leaves the note unchanged. An import that continues it first adds a copy of the note, for
- *    other inputs with the same prefix. For a known input at another path, a copy with that path is added.
+ * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction. The
+ * first batch also closes the open note that it continues. Each change requires the value before it, so that only one
+ * of two concurrent imports of an input succeeds.
  */
 export type Note = {
   path?: string | undefined
@@ -29,7 +27,7 @@ export type Note = {
   hash: string
   valid: number
   date: string
-  isWhole: boolean
+  isOpen: boolean
   isAgain: boolean
 }
 /** A note as it is stored: its `value` is JSON. */
@@ -78,7 +76,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   return { ...checked, notes, matches, batches, kept }
 }
 
-const notePrefix = 'import/'
+export const notePrefix = 'import/'
 
 /** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {

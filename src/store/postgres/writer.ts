@@ -74,8 +74,8 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
       .catch((cause) => refuse(sent || wasFound ? 'unknown' : 'nothing-added')(cause))
   }
 
-  const append: PlantLog['append'] = (entries, { deadlineMs, note } = {}) =>
-    inTurn((session) => planBatch(session, entries, note), deadlineMs)
+  const append: PlantLog['append'] = (entries, { deadlineMs, notes } = {}) =>
+    inTurn((session) => planBatch(session, entries, notes), deadlineMs)
   const execute: Sql['execute'] = (text, values = [], isMinor = false) => {
     const change = async (session: Session) => Number((await session.query({ text, values })).rowCount)
     if (!isMinor) return inTurn(async (session) => ({ result: await change(session), trace: 'none' }))
@@ -92,17 +92,22 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
   return { append, execute, idle: () => Promise.all([turn, lastMinor]) }
 }
 
-async function planBatch(session: Session, entries: Entry[], note?: NoteChange): Promise<Planned<Outcome[]>> {
+async function planBatch(
+  session: Session,
+  entries: Entry[],
+  notes: NoteChange[] = [],
+): Promise<Planned<Outcome[]>> {
   const ids = entries.flatMap(({ id }) => id ?? [])
   const [{ rows }] = await Promise.all([
     session.query<Found>({ ...findPlants, values: [`{${ids}}`] }),
-    note && changeNote(session, note),
+    ...notes.map((note) => changeNote(session, note)),
   ])
   const { position, items } = rows[0] as Found
   const outcomes = decide(entries, items ?? {})
   const added = entries.filter((_, n) => outcomes[n] === 'added')
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
-  // The note can be the trace: it contains the progress of one import, so no two batches write the same value.
+  // A note can be the trace: it contains the progress of one import, so no two batches write the same value.
+  const [note] = notes
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }
 

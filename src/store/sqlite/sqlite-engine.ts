@@ -43,10 +43,10 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
 async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = writer?.send ?? refuseWrite
-  const append: PlantLog['append'] = async (entries, { deadlineMs, note } = {}) => {
+  const append: PlantLog['append'] = async (entries, { deadlineMs, notes } = {}) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
-    return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
+    return (await send({ items, ids, notes }, deadlineMs)) as Outcome[]
   }
   const execute: Sql['execute'] = async (text, values = []) => (await send({ text, values })) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")

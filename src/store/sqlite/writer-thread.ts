@@ -15,7 +15,7 @@ import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
 import { watchLog } from './lost-log.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
-export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
+export type Batch = { items: string[]; ids: (number | undefined)[]; notes?: NoteChange[] | undefined }
 type Statement = { text: string; values: Value[] }
 export type Work = Batch | Statement
 /** `deadlineMs`: of `sharedMs`. */
@@ -132,7 +132,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
   }
 
   /** Adds a batch with a new mark of 64 random bits. Returns the outcomes in the order of the entries. */
-  function add({ items, ids, note }: Batch): Outcome[] {
+  function add({ items, ids, notes = [] }: Batch): Outcome[] {
     const mark = randomBytes(8).toString('base64url')
     let position = Number(readHead.get()?.position)
     const outcomes = items.map((item, index) => {
@@ -142,7 +142,8 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
       position++
       return 'added'
     })
-    if (note && execute(writeNote(note)) !== 1) throw new Error(`the note ${note.key} has changed`)
+    for (const note of notes)
+      if (execute(writeNote(note)) !== 1) throw new Error(`the note ${note.key} has changed`)
     return outcomes
   }
 
