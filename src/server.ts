@@ -7,7 +7,7 @@ import { buildApp } from './app.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
-import type { loadSettings, Settings } from './settings.ts'
+import type { Settings } from './settings.ts'
 import { type Cause, finishOnSignal } from './shutdown.ts'
 import type { TokenTable } from './store/engine.ts'
 import { engineOf, nameDatabase } from './store/engines.ts'
@@ -22,10 +22,9 @@ const connectionShare = 0.45
 const usualConnections = 1000
 
 /** Runs the service until a signal ends the process. Rejects with SettingError or StoreRefused if it cannot start. */
-export async function runService({ settings, warnings }: ReturnType<typeof loadSettings>): Promise<void> {
+export async function runService(settings: Settings): Promise<void> {
   const log = openLog(settings)
   const { logger } = log
-  for (const warning of warnings) logger.warn(warning)
   /** The parts to close at shutdown, in the order in which they were opened; the last one is closed first. */
   const parts: { drain?(): void; close(): PromiseLike<unknown> }[] = []
   const close = async () => {

@@ -95,7 +95,7 @@ export type Found = { text: string | undefined; from: string; name: string }
 type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
 
 /**
- * Reads all settings. `found`: their sources; `warnings`: likely mistakes, one line each, without secrets. If tracing
+ * Reads all settings. `found`: their sources. If tracing
  * is enabled, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
  */
 export function loadSettings(flags: Flags = {}, env = process.env, file = readEnvFile()) {
@@ -115,7 +115,7 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
     const names = Object.keys({ ...file, ...env }).filter((name) => name.startsWith('OTEL_'))
     for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
   }
-  return { settings, found, warnings: findMistakes(settings, flags) }
+  return { settings, found }
 }
 
 /** Reads a single setting, for commands. Throws SettingError. */
@@ -197,17 +197,4 @@ function decode(key: SettingName, { text, name }: Found): unknown {
     throw error instanceof SettingError ? refuse(error.message) : error
   }
   throw refuse(`must be ${setting.form}${setting.mask ? '' : `, not "${text}"`}`)
-}
-
-/** Finds likely mistakes: guessable tokens, the default audience of Keycloak, passwords in flags. */
-function findMistakes({ accessTokens, oidcAudience }: Settings, { databaseUrl = '' }: Flags): string[] {
-  const short = 'is shorter than 16 characters and could be guessed'
-  const warnings = accessTokens.flatMap(({ length }, index) =>
-    length < 16 ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
-  )
-  if (oidcAudience.includes('account'))
-    warnings.push('OIDC_AUDIENCE contains "account", which is also in tokens for other services')
-  if (maskUrl(databaseUrl) !== databaseUrl)
-    warnings.push('ps shows the password in --database-url; use an environment variable')
-  return warnings
 }

@@ -1,6 +1,5 @@
 // Options shared by several commands, and the database that they select.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { maskUrl } from '../mask.ts'
 import { loadSetting, settingRows } from '../settings.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
@@ -39,12 +38,5 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 
 /** Returns the database URL of a command, from its flag, the environment or `.env`. */
 export function findDatabase({ databaseUrl }: DatabaseOptions): string {
-  if (databaseUrl) warnOfPassword(databaseUrl, '--database-url')
   return loadSetting('databaseUrl', { databaseUrl })
-}
-
-/** Warns about a password in a URL on the command line, which ps shows to every user of the machine. */
-export function warnOfPassword(url: string, option: string): void {
-  if (maskUrl(url) === url) return
-  console.error(`plant-store: warning: ps shows the password in ${option}; use an environment variable`)
 }

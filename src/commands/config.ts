@@ -14,8 +14,7 @@ export function define(command: Command): void {
 }
 
 async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> {
-  const { found, warnings } = loadSettings(flags)
-  for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)
+  const { found } = loadSettings(flags)
   const settings = settingRows.map(({ key, name, mask }) => {
     const { text, from } = found[key]
     return { name, value: text ? mask(text) : null, from }

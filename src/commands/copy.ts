@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
-import { warnOfPassword, wholeNumber } from '../cli/options.ts'
+import { wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
@@ -61,7 +61,6 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
 
 /** Reads a URL from the value of an option, or from the environment variable in `env:NAME`. */
 function readUrl(text: string, option: string): string {
-  warnOfPassword(text, option)
   const [, variable] = /^env:(.*)$/.exec(text) ?? []
   if (variable === undefined) return readDatabaseUrl(text, option)
   const url = process.env[variable]?.trim()

@@ -11,6 +11,6 @@ effective settings. Operator messages go to stdout, the log to stderr. On SIGTER
 requests in flight, and exits with 0.`
 
 export function define(command: Command): void {
-  const run = (flags: Flags) => runService(loadSettings(flags))
+  const run = (flags: Flags) => runService(loadSettings(flags).settings)
   addSettingOptions(command).addHelpText('after', help).action(run)
 }

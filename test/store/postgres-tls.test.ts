@@ -1,7 +1,6 @@
 // TLS between the service and its server, as in the URLs of providers.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import tap from 'tap'
 import { findEngine } from '../support/engines.ts'
@@ -10,7 +9,6 @@ import { own } from '../support/postgres-programs.ts'
 import { startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
-import { listen } from '../support/wire.ts'
 
 const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
 const password = 'a secret'
@@ -55,19 +53,4 @@ tap.test('reports what is missing in a URL', { skip }, async (t) => {
   await t.rejects(openStore(strange), { message: unknownAuthority })
   const bare = url.replace(/:[^:]*@/, '@')
   await t.rejects(openStore(bare), { message: /asks for a password, but the URL has none/ })
-})
-
-tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {
-  for (const [answer, message] of [
-    // AuthenticationGSS, a message that ends too soon, and an error without its last bytes.
-    [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /asks for GSSAPI, which is not supported: use scram-sha-256/],
-    [[0x52, 0, 0, 0, 1], /out of range/],
-    [[0x45, 0, 0, 0, 6, 0x4d, 0x78], /a message that does not end/],
-  ] as const) {
-    const server = createServer((socket) => {
-      socket.on('error', () => {}).once('data', () => socket.write(Buffer.from(answer)))
-    })
-    const url = `postgres://a:secret@127.0.0.1:${await listen(t, server)}/plants`
-    await t.rejects(openStore(url, { mode: 'read' }), { message })
-  }
 })

@@ -7,7 +7,6 @@ const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
 const untrusted =
   "the server's certificate is not signed by a known authority: add sslrootcert=FILE to the URL, with the certificate of its authority"
-const gssapi = 'the server asks for GSSAPI, which is not supported: use scram-sha-256 in pg_hba.conf'
 
 /** Advice by SQLSTATE, by TLS error code, or by message for errors of pg without a code. */
 const advice: Record<string, string> = {
@@ -22,8 +21,6 @@ const advice: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string':
     'the server asks for a password, but the URL has none',
-  'Unknown authenticationOk message type 7': gssapi,
-  'Unknown authenticationOk message type 9': gssapi,
 }
 
 /** Builds the error of one server (host:port/database), with advice for operators. `cause`: the original error. */

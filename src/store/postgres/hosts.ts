@@ -42,6 +42,3 @@ export function readUrl(url: string): pg.ClientConfig {
     given.set('sslmode', 'verify-full')
   return { connectionString: given.size > 0 ? `${start}?${given}` : start }
 }
-
-/** Matches the path of a socket, and loopback addresses. */
-export const localHost = /^(\/.*|localhost|::1|127(\.\d+){3})$/

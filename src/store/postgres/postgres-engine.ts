@@ -1,12 +1,11 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each transaction locks the row of
 // `head`, so that positions have no gaps and follow the order of the commits.
-import pg from 'pg'
-import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
+import type { OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
-import { localHost, readUrl, splitHosts } from './hosts.ts'
+import { splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
 import { describeUnsafe, readStatus } from './postgres-status.ts'
 import { makeLook, readPage } from './reader.ts'
@@ -19,12 +18,11 @@ export const readConnections = 3
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: OpenOptions): Promise<SqlStore> {
-  const urls = splitHosts(url)
-  const servers = new Servers(urls, options)
+  const servers = new Servers(splitHosts(url), options)
   try {
-    const plain = findPlainHosts(urls)
     const store = await connect(servers, options)
-    if (options.mode === 'serve') warn(options, plain, (await store.status()).cluster)
+    const unsafe = options.mode === 'serve' ? (await store.status()).cluster?.unsafe : undefined
+    for (const name of unsafe ?? []) options.logger.warn(describeUnsafe(name))
     return store
   } catch (error) {
     servers.close()
@@ -61,14 +59,6 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   }
 }
 
-function warn({ logger }: OpenOptions, plain: string[], cluster: ClusterStatus | null): void {
-  if (plain.length > 0)
-    logger.warn(
-      `the connection to ${plain} is not encrypted, or the server's certificate is not checked: add sslmode=verify-full to DATABASE_URL`,
-    )
-  for (const name of cluster?.unsafe ?? []) logger.warn(describeUnsafe(name))
-}
-
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return async (after, last, mark) => {
@@ -78,17 +68,6 @@ function makeRead(servers: Servers): PlantLog['read'] {
     const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
     throw new StoreUnavailable('unread', `the log does not contain ${missing}`)
   }
-}
-
-/**
- * Finds the remote servers that are used without TLS, or without a check of the certificate. Throws if a file in a URL
- * (sslrootcert, sslcert, sslkey) cannot be read.
- */
-export function findPlainHosts(urls: string[]): string[] {
-  return urls
-    .map((url) => new pg.Client(readUrl(url)))
-    .filter(({ host, ssl }) => !localHost.test(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
-    .map(({ host, port }) => `${host}:${port}`)
 }
 
 const checks: Checks = {
