@@ -64,11 +64,9 @@ export function isQuoted(given: string): boolean {
   return /^(["']).*\1$/s.test(given)
 }
 
-export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) => {
-  const bare = /^\[(.*)\]$/.exec(given)?.[1]
-  if (bare !== undefined) throw new SettingError(`must not have brackets: use ${bare}`)
-  return /^[\p{L}\p{N}_.:%-]+$/u.test(given) ? given : undefined
-})
+export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) =>
+  /^[\p{L}\p{N}_.:%-]+$/u.test(given) ? given : undefined,
+)
 
 export const path = decoded('a path', refuseTilde)
 

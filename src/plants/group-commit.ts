@@ -83,8 +83,6 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
     try {
       const limitMs = Math.min(deadlineMs - startMs, storeLimitMs) + graceMs
       const outcomes = await inTime(log.append(entries, { deadlineMs }), limitMs, 'unknown')
-      if (outcomes.length !== batch.length)
-        throw new StoreUnavailable('unknown', `${outcomes.length} outcomes for ${batch.length} plants`)
       outcome = 'committed'
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as Outcome)
     } catch (error) {

@@ -18,8 +18,7 @@ type Options = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 /** Starts the server. Rejects with SettingError if it cannot listen. */
 export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'droppedLines'>) {
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
-  const engine = engineOf(databaseUrl)
-  const { registry, ...metrics } = await openMetrics(engine.name.toLowerCase())
+  const { registry, ...metrics } = await openMetrics(engineOf(databaseUrl).name.toLowerCase())
   const { meter } = metrics
   let isDraining = false
   let check = async (): Promise<string | undefined> => 'starting'
@@ -64,11 +63,6 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
       // Omits values that are not available in time: the others are needed most when the store does not respond.
       const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
       meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
-      // A database in a file has no servers.
-      if (engine.path !== undefined) return
-      const help = 'Number of database server settings that protect acknowledged plants but are off.'
-      const readUnsafe = shareRead(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
-      meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
     },
     /** Makes /readyz fail from now on. */
     drain(): void {

@@ -36,22 +36,16 @@ export function makeRequestIds(mask: (text: string) => string) {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Makes each last response close its connection from now on. */
+    /** Makes each response close its connection from now on. */
     drain(): void
-  }
-  interface FastifyReply {
-    /** The number of its request on the connection; 0 if no hooks run for the request. */
-    requestNumber: number
   }
 }
 
 export const requests = fp(async (app) => {
   let isDraining = false
-  /** `requests`: number of received requests; `isEnding`: the last response has been sent. */
-  const connections = new Map<Socket, { requests: number; isEnding: boolean }>()
-  app.decorateReply('requestNumber', 0)
+  const connections = new Map<Socket, { requests: number }>()
   app.server.on('connection', (socket) => {
-    connections.set(socket, { requests: 0, isEnding: false })
+    connections.set(socket, { requests: 0 })
     socket.once('close', () => connections.delete(socket))
   })
 
@@ -62,24 +56,13 @@ export const requests = fp(async (app) => {
     if (connection && ++connection.requests === maxRequestsPerSocket) answer.setHeader('connection', 'close')
   })
 
-  app.addHook('onRequest', ({ id, raw }, reply, done) => {
-    const connection = connections.get(raw.socket)
-    // No response can follow the last one, so the request is not processed (RFC 9112, section 9.6).
-    if (connection?.isEnding) return
-    reply.requestNumber = connection?.requests ?? 0
+  app.addHook('onRequest', ({ id }, reply, done) => {
     reply.header(...nosniff).header('x-request-id', id)
     done()
   })
 
-  // The last response closes the connection. An earlier one must not, because the following ones would be lost.
-  app.addHook('onSend', ({ raw }, reply, _payload, done) => {
-    if (!isDraining) return done()
-    const connection = connections.get(raw.socket)
-    if (!connection || [0, connection.requests].includes(reply.requestNumber))
-      reply.header('connection', 'close')
-    // Fastify has set this header if the app is closing or a body could not be parsed.
-    else reply.removeHeader('connection')
-    if (connection?.requests === reply.requestNumber) connection.isEnding = true
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (isDraining) reply.header('connection', 'close')
     done()
   })
 

@@ -89,8 +89,5 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
 
 function describeFault(error: Error & { code?: unknown } = new Error('no response')): string {
   const { code } = error
-  if (typeof code === 'number') return `the collector returned ${code}`
-  if (String(code).startsWith('HPE_'))
-    return `the collector does not accept HTTP (${code}): use port 4318 (OTLP over HTTP); port 4317 is usually gRPC`
-  return describeFailure(error)
+  return typeof code === 'number' ? `the collector returned ${code}` : describeFailure(error)
 }

@@ -13,17 +13,7 @@ export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | nu
 /** Issues a token, of which only the hash is stored; undefined if its id exists or a valid token has its name. */
 export async function createToken(table: TokenTable, options: NewToken, { id, token } = makeToken()) {
   const made = { ...defaults, createdAt: Date.now(), ...options, id, hash: hashToken(token) }
-  return (await isStored(table, made, table.add(made))) ? token : undefined
-}
-
-/** Resolves like `change`, which stores a new token; to true if `change` rejects but the token was stored. */
-function isStored(table: TokenTable, { id, hash }: Token, change: Promise<boolean>): Promise<boolean> {
-  return change.catch(async (error) => {
-    // The response may have been lost. A row with this hash can only be from this change.
-    const found = await table.find(id).catch(() => undefined)
-    if (found?.hash === hash) return true
-    throw error
-  })
+  return (await table.add(made)) ? token : undefined
 }
 
 /** `overlapMs`: time for which the former token stays valid, unless it expires earlier. */
@@ -45,8 +35,8 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
   const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
-  const change = table.replace({ id: former.id, expiresAt: formerExpiresAt }, newer, now)
-  return (await isStored(table, newer, change)) ? { id, token, expiresAt, formerExpiresAt } : undefined
+  const isReplaced = await table.replace({ id: former.id, expiresAt: formerExpiresAt }, newer, now)
+  return isReplaced ? { id, token, expiresAt, formerExpiresAt } : undefined
 }
 
 /** Returns a predicate: the token is neither revoked nor expired. */

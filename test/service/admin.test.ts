@@ -101,7 +101,6 @@ test('the metrics leave out values that the store does not return in time', asyn
   const readMetrics = async () => (await ask(`${url}/metrics`)).text
   const first = await readMetrics()
   t.match(first, '\nplant_store_head_position 7\n')
-  t.match(first, '\nplant_store_unsafe_settings 1\n')
   t.match(first, '\nplant_store_ready 1\n')
   for (const failing of [() => new Promise<never>(() => {}), () => Promise.reject(new Error('secret'))]) {
     head = failing

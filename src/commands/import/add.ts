@@ -21,9 +21,8 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const left = checked.batches.filter(({ last }) => last > done)
   // Without new plants, the note of the last batch records the path.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
-    const date = new Date().toISOString()
-    const note: Note = { path, bytes, hash, valid: last, date, isOpen: last < checked.plants, isAgain }
-    const value = JSON.stringify(note)
+    const [date, isOpen] = [new Date().toISOString(), last < checked.plants]
+    const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key, before, value }]
     if (continued && before === '') changes.push(close(continued))
     onBatch(await append(store, checked.kept.readPlants(done, last), changes), last)

@@ -16,14 +16,10 @@ export function findUrlFault(url: string): string | undefined {
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const given = new URL(urls[0] as string).searchParams
   const unknown = [...given.keys()].find((name) => !known.includes(name))
-  if (unknown === 'channel_binding')
-    return 'has channel_binding, which is not supported: remove it, and use sslmode=verify-full'
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
-  if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
-    return `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
-  const [file] = [...given].find(([name, value]) => name.startsWith('ssl') && value.startsWith('~')) ?? []
-  return file && `has a ~ in ${file}, which is not expanded: use an absolute path`
+  const isKnown = sslModes.includes(given.get('sslmode') ?? 'disable')
+  return isKnown ? undefined : `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
 }
 
 /** Splits a URL into one per server, as pg needs. */

@@ -56,9 +56,7 @@ export function makeLink(servers: Servers, role: Role) {
     let failure: unknown = new Error('timed out before a connection was available')
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        const session = await open(deadlineMs, () => failure)
-        if (deadlineMs - performance.now() < shortestAttemptMs) break
-        return await attempt(session, work, deadlineMs)
+        return await attempt(await open(deadlineMs, () => failure), work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error

@@ -3,11 +3,10 @@ import type { ClusterStatus, EngineStatus } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
 import { tables } from './tables.ts'
 
-/** Consequences of server settings that are off. Our sessions enable `synchronous_commit` themselves (session.ts). */
+/** Consequences of server settings that are off. Our sessions enable `synchronous_commit` (session.ts). */
 const consequences = {
   fsync: 'a crash of its machine can lose acknowledged plants or corrupt the database',
   full_page_writes: 'a crash of its machine can corrupt the database',
-  synchronous_commit: 'this service enables it for its own sessions; commits of other programs can be lost',
 }
 
 /** `unsafe`: settings that are off on the server, independently of the session's values. */
