@@ -27,7 +27,7 @@ type Answered = { status: number; durationMs: number }
 declare module 'fastify' {
   interface FastifyInstance {
     /** Logs and counts a request when it ends. */
-    noteEnd?: (request: FastifyRequest, reply: FastifyReply) => void
+    logEnd?: (request: FastifyRequest, reply: FastifyReply) => void
   }
 }
 
@@ -40,13 +40,13 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   let length = 0
 
   app.addHook('onRequest', (request, reply, done) => {
-    noteEnd(request, reply)
+    logEnd(request, reply)
     done()
   })
   // For requests without hooks.
-  app.decorate('noteEnd', noteEnd)
+  app.decorate('logEnd', logEnd)
 
-  function noteEnd(request: FastifyRequest, reply: FastifyReply): void {
+  function logEnd(request: FastifyRequest, reply: FastifyReply): void {
     const startMs = performance.now()
     // Read now: a closed connection has no address. With TRUST_PROXY, a proxy may send any string as an address.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))

@@ -145,7 +145,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       const { server, id } = request
-      server.noteEnd?.(request, reply)
+      server.logEnd?.(request, reply)
       server.errorHandler(error, request, reply.header(...nosniff).header('x-request-id', id))
     },
   }

@@ -110,10 +110,10 @@ function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
     recovered: 'the last use of tokens is saved again',
   })
   /** The last use that was saved or waits to be saved, by id. */
-  const noted = new LRUCache<string, number>({ max: maxVerdicts })
+  const used = new LRUCache<string, number>({ max: maxVerdicts })
   const waiting = new Map<string, number>()
-  let noting = Promise.resolve()
-  const note = (id: string) => {
+  let saving = Promise.resolve()
+  const save = (id: string) => {
     const usedAt = Number(waiting.get(id))
     waiting.delete(id)
     const reportFailure = (error: Error) => outage.reportFailure(error, { token: id })
@@ -121,9 +121,9 @@ function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   }
   return ({ id, lastUsedAt }: Token): void => {
     const nowMs = now()
-    if (Math.max(lastUsedAt ?? 0, noted.get(id) ?? 0) + touchMs > nowMs) return
-    noted.set(id, nowMs)
-    if (!waiting.has(id)) noting = noting.then(() => note(id))
+    if (Math.max(lastUsedAt ?? 0, used.get(id) ?? 0) + touchMs > nowMs) return
+    used.set(id, nowMs)
+    if (!waiting.has(id)) saving = saving.then(() => save(id))
     waiting.set(id, nowMs)
   }
 }

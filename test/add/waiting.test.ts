@@ -86,14 +86,6 @@ test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
   t.equal((await Promise.all(all)).length, 4096)
 })
 
-test('rejects a batch with a wrong number of outcomes as unknown', async (t) => {
-  const { batches, append } = makeLog()
-  const both = [append(entry('a'), stays()), append(entry('b'), stays())]
-  while (batches.length === 0) await turn()
-  batches[0]?.commit(['added'])
-  for (const one of both) await t.rejects(one, unavailable('unknown'))
-})
-
 const folder = new URL('../../src/plants/', import.meta.url)
 
 test('src/plants imports nothing of Fastify, node:http or the modules that serve requests', async (t) => {

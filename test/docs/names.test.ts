@@ -42,7 +42,7 @@ check('setting', /(?<![\w$-])([A-Z]{2,}(?:_[A-Z]+)+)(?![\w:])/g, 100, (name) => 
   return settings.includes(name) || foreign.test(name)
 })
 
-check('metric', /`(plant_store_\w+|http_request_\w+)`/g, 20, (name) => source.includes(`'${name}'`))
+check('metric', /`(plant_store_\w+|http_request_\w+)`/g, 15, (name) => source.includes(`'${name}'`))
 
 check('alert', /(?<!#)\b(PlantStore[A-Z]\w+)/g, 15, (name) =>
   read('deploy/prometheus-rules.yml').includes(`: ${name}\n`),

@@ -98,7 +98,7 @@ it('adds plants once if the connection breaks while the store takes the lock', a
 it('repeats a read if its connection breaks', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)
-  for (const statement of ['look', 'page']) {
+  for (const statement of ['read-head', 'page']) {
     const broken = relay.breakAt(statement, 'after')
     t.strictSame(await listNames(store), ['a', 'b'])
     await broken

@@ -26,7 +26,7 @@ export function makeLink(servers: Servers, role: Role) {
   }
 
   async function open(deadlineMs: number, makeError: () => unknown): Promise<Session> {
-    if (current) await servers.look()
+    if (current) await servers.checkTimelines()
     if (current && servers.follows(current)) return current
     current?.destroy()
     return withTimeout(connect(), deadlineMs - performance.now(), makeError)

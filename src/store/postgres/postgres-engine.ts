@@ -8,7 +8,7 @@ import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
 import { describeUnsafe, readStatus } from './postgres-status.ts'
-import { makeLook, readPage } from './reader.ts'
+import { makeHeadReader, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import type { Session } from './session.ts'
 import { makeWriter } from './writer.ts'
@@ -46,9 +46,9 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     }
     return lookUps.run(read).catch(refuse('unread'))
   }
-  const look = makeLook(options)
+  const readHead = makeHeadReader(options)
   const head: PlantLog['head'] = (positions = []) =>
-    heads.run((session) => look(session, positions)).catch(refuse('unread'))
+    heads.run((session) => readHead(session, positions)).catch(refuse('unread'))
   await (servers.isReading ? lookUps : writes).run(async () => {})
   return {
     id: servers.storeId as string,

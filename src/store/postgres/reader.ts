@@ -1,11 +1,11 @@
-// Reads the log. One query (a look) reads the head, the requested marks, and the reason to distrust the server; another
-// query reads a page.
+// Reads the log. One query reads the head, the requested marks, and the reason to distrust the server; another reads a
+// page.
 import type { Head, OpenOptions } from '../engine.ts'
 import { findDoubt, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks from different logs. */
-const look = {
-  name: 'look',
+const headQuery = {
+  name: 'read-head',
   text: `
     SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${findDoubt} AS doubt,
       (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
@@ -17,17 +17,20 @@ type Row = { position: number; mark: string; doubt: string | null; marks: Record
  * Returns a function that reads the head. It rejects if the server may have been deposed. It reports a loss if the last
  * plant that it read is no longer in the log.
  */
-export function makeLook({ mode, logger, lost }: OpenOptions) {
+export function makeHeadReader({ mode, logger, lost }: OpenOptions) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const seen = last
     if (mode !== 'read') await session.prove()
-    const { rows } = await session.query<Row>({ ...look, values: [`{${[...positions, seen.position]}}`] })
+    const { rows } = await session.query<Row>({
+      ...headQuery,
+      values: [`{${[...positions, seen.position]}}`],
+    })
     const { position, mark, doubt, marks } = rows[0] as Row
     // A command that only reads may use a standby, from which no standby streams.
     if (mode !== 'read' && doubt !== null) throw new Error(doubt)
     const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
-    // A concurrent look may have reported the loss.
+    // A concurrent read may have reported the loss.
     if (last === seen && found[seen.position] !== seen.mark) {
       const what = `plant ${seen.position} is missing or different, and the log now ends at ${position}`
       logger.error({ seen: seen.position, now: position }, `the database has lost plants: ${what}`)

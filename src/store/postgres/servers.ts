@@ -39,7 +39,7 @@ export class Servers {
   /** During an outage, the attempt to connect that is in progress. */
   #scout: Promise<Session> | undefined
   /** A check of the timeline per server. Empty if the process never switches: read-only, or one server. */
-  readonly #looks: (() => Promise<void>)[]
+  readonly #checks: (() => Promise<void>)[]
   /** True for a read-only store. Its queries have no time limit, because a command may read the whole store. */
   readonly isReading: boolean
   /** The store's id; undefined before the first connection. */
@@ -51,7 +51,7 @@ export class Servers {
     this.#options = options
     this.#outage = makeOutage(options.logger, words)
     this.isReading = options.mode === 'read'
-    this.#looks = this.isReading || urls.length === 1 ? [] : urls.map((url) => this.#makeLook(url))
+    this.#checks = this.isReading || urls.length === 1 ? [] : urls.map((url) => this.#makeCheck(url))
   }
 
   follows({ origin }: Session): boolean {
@@ -62,18 +62,18 @@ export class Servers {
    * Checks all servers, at most once per `leaseMs`, and follows one on a later timeline. Waits only for an overdue
    * check, such as the first after a period without requests.
    */
-  readonly look = makeLease(() => {
-    const looks = Promise.all(this.#looks.map((look) => look()))
-    return Promise.race([looks, sleep(settleMs, undefined, { ref: false })])
+  readonly checkTimelines = makeLease(() => {
+    const checks = Promise.all(this.#checks.map((check) => check()))
+    return Promise.race([checks, sleep(settleMs, undefined, { ref: false })])
   }, 2 * leaseMs)
 
   /**
    * Returns a function that checks the timeline of one server, in a session that does nothing else. Callers share a
    * check, because the session of a distant server may take longer to open than a caller waits.
    */
-  #makeLook(url: string): () => Promise<void> {
+  #makeCheck(url: string): () => Promise<void> {
     let session: Session | undefined
-    const look = async (): Promise<void> => {
+    const check = async (): Promise<void> => {
       if (this.#closing.signal.aborted) return
       const kept = session
       try {
@@ -85,10 +85,10 @@ export class Servers {
         // Ignore a server that does not respond. Retry a kept session once: its server may have restarted.
         session?.destroy()
         session = undefined
-        if (kept) await look()
+        if (kept) await check()
       }
     }
-    return shareRun(look)
+    return shareRun(check)
   }
 
   /** Opens a session. During an outage, one attempt runs at a time, and all callers share its failure. */

@@ -7,7 +7,7 @@ import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from 
 import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
-import { noteFiles, type OpenFiles } from './files.ts'
+import { type OpenFiles, recordFiles } from './files.ts'
 import { untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
 
@@ -52,7 +52,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     if (isSound) fsyncSync(descriptor)
     makeTables(db, path)
     syncDirectoryOf(resolveLinks(path))
-    const files = former?.files ?? noteFiles(path)
+    const files = former?.files ?? recordFiles(path)
     const log = former?.log ?? openSync(`${resolveLinks(path)}-wal`, 'r')
     files.check()
     if (before && !isSameFile(before, files.ids[0]))

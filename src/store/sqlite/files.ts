@@ -10,13 +10,13 @@ import { pragma } from './read-only.ts'
 const logHeaderBytes = 32
 const frameHeaderBytes = 24
 
-export type OpenFiles = ReturnType<typeof noteFiles>
+export type OpenFiles = ReturnType<typeof recordFiles>
 
 /**
  * Records the open files of a database: those with the `known` ids, or the current files at the path, with `-wal` and
  * `-shm` next to it. Throws errors of the file system.
  */
-export function noteFiles(path: string, known?: FileId[]) {
+export function recordFiles(path: string, known?: FileId[]) {
   // Links are resolved for each check, because the next process will look for the log next to the target.
   const findNames = (target = resolveLinks(path)) => [path, `${target}-wal`, `${target}-shm`] as const
   const ids: FileId[] = known ?? findNames().map((name) => statSync(name))

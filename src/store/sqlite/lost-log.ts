@@ -22,7 +22,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   let [lost, changed]: [Stats?, Stats?] = []
 
   /** Records a loss. Call it regularly: later changes of the database change its times again. */
-  function note(): void {
+  function recordLoss(): void {
     lost = findFault() === undefined ? undefined : (lost ?? fstatSync(database))
     changed = lost && (changed ?? lost)
   }
@@ -49,10 +49,10 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   }
 
   return {
-    note,
+    recordLoss,
     /** Call it after each change by this process: any later change is by another program. */
-    noteOwnChange(): void {
-      note()
+    recordOwnChange(): void {
+      recordLoss()
       // Changes only the time of the database, so that for all processes the log is older than the database.
       attempt(() => fchmodSync(database, fstatSync(database).mode))
       changed = fstatSync(database)
@@ -71,7 +71,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
      * the database was deleted, and a copy of it may need the log.
      */
     findUse(): 'ours' | 'shared' | 'taken' | 'needed' {
-      note()
+      recordLoss()
       const [base, name] = [findDatabase(), findLog()]
       const other = name?.slice(0, -'-wal'.length)
       const hasOther = other !== undefined && find(other) !== undefined

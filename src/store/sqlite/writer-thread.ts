@@ -47,7 +47,7 @@ parentPort?.on('message', (order: Request | 'close') => {
   process.exit()
 })
 tell(database.files.ids)
-setInterval(lostLog.note, lossCheckMs).unref()
+setInterval(lostLog.recordLoss, lossCheckMs).unref()
 
 /** Runs and answers a request. Throws, which ends the process, if acknowledged plants may be lost. */
 function run(request: Request): void {
@@ -108,7 +108,7 @@ function writeBackLost(): void {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
       // `log` and `checkpointed` are numbers of pages; -1 if another checkpoint is running.
       const { log, checkpointed } = result as { log: number; checkpointed: number }
-      lostLog.noteOwnChange()
+      lostLog.recordOwnChange()
       if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
     }
     if (performance.now() > endMs) throw new Error(`another program is using ${options.path}`)
@@ -158,7 +158,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      if (files.findFault() !== undefined) lostLog.noteOwnChange()
+      if (files.findFault() !== undefined) lostLog.recordOwnChange()
       files.check()
       // If the disk is full, the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')

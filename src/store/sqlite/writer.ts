@@ -7,7 +7,7 @@ import { makeOutage } from '../../outage.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
-import { noteFiles } from './files.ts'
+import { recordFiles } from './files.ts'
 import { sharedMs } from './locks.ts'
 import type { Answer, Done, Request, Work } from './writer-thread.ts'
 
@@ -34,7 +34,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   const [ids] = await once(worker, 'message').catch(({ message }) => {
     throw new StoreRefused(message)
   })
-  const files = noteFiles(options.path, ids)
+  const files = recordFiles(options.path, ids)
   const requests = openRequests((order) => worker.postMessage(order))
   const outage = makeOutage(logger, words)
   const checking = setInterval(() => {
