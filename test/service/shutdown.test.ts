@@ -85,6 +85,8 @@ test('answers requests whose heads end after the signal', async (t) => {
   const bodies = ['{"name":"a","tag":""}', '{']
   const requests = [...bodies.map((body) => compose({ body })), compose()]
   const sockets = await Promise.all(requests.map((bytes) => open(t, service, bytes.subarray(0, 30))))
+  // After this, the service has read what was sent before.
+  await request(`${service.url}/plants`)
   service.child.kill('SIGTERM')
   await until(() => service.output().stderr.includes('stopping'))
   for (const [n, socket] of sockets.entries()) socket.write(requests[n]?.subarray(30) as Buffer)

@@ -4,7 +4,7 @@ import type { Head, OpenOptions } from '../engine.ts'
 import { findDoubt, type Session } from './session.ts'
 
 /** One statement, because two could read the head and the marks from different logs. */
-const headQuery = {
+const query = {
   name: 'read-head',
   text: `
     SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${findDoubt} AS doubt,
@@ -22,10 +22,7 @@ export function makeHeadReader({ mode, logger, lost }: OpenOptions) {
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const seen = last
     if (mode !== 'read') await session.prove()
-    const { rows } = await session.query<Row>({
-      ...headQuery,
-      values: [`{${[...positions, seen.position]}}`],
-    })
+    const { rows } = await session.query<Row>({ ...query, values: [`{${[...positions, seen.position]}}`] })
     const { position, mark, doubt, marks } = rows[0] as Row
     // A command that only reads may use a standby, from which no standby streams.
     if (mode !== 'read' && doubt !== null) throw new Error(doubt)
