@@ -100,11 +100,10 @@ export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (g
   return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
 })
 
-/** The `origin` of @fastify/cors: true, false, `*`, an origin or several. */
-export const corsOrigin = decoded('true, false, * or origins like https://example.org', (given) => {
-  if (given === '*') return given
+/** The `origin` of @fastify/cors: true, false, an origin or several. */
+export const corsOrigin = decoded('true, false or origins like https://example.org', (given) => {
   if (given.includes('*'))
-    throw new SettingError('must name each origin in full: wildcards are not supported')
+    throw new SettingError('must not have a wildcard: name each origin in full, or use true for all')
   const parts = split(given)
   const origins = parts.flatMap((part) => toOrigin(part) ?? [])
   if (origins.length === 0 || origins.length < parts.length) return readSwitch(given)

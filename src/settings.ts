@@ -50,7 +50,7 @@ const settingsSchema = Type.Object({
   logLevel: set('LOG_LEVEL level', logLevel, 'info', 'Lowest level to log. Access lines have level info.'),
   logFormat: set('LOG_FORMAT format', logFormat, 'auto', 'auto: text on a terminal, otherwise json.'),
   trustProxy: set('TRUST_PROXY', is.trustProxy, 'off', 'Trusted proxies: true, or addresses and subnets.'),
-  corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; * for all.'),
+  corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; true for all.'),
   rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
   maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds after which an idle connection is closed.'),

@@ -134,12 +134,11 @@ function askFirst(url: string, from: string) {
 }
 
 test('a listed origin may preflight, add, list and read the headers, also of errors', async (t) => {
-  for (const named of [origin, `https://other.test, ${origin}`, 'true', '*']) {
+  for (const named of [origin, `https://other.test, ${origin}`, 'true']) {
     const { url } = await startApp(t, undefined, { env: { CORS_ORIGIN: named } })
-    const allowed = named === '*' ? '*' : origin
     const asked = await askFirst(url, origin)
     t.equal(asked.status, 204, named)
-    t.equal(asked.headers.get('access-control-allow-origin'), allowed)
+    t.equal(asked.headers.get('access-control-allow-origin'), origin)
     t.match(asked.headers.get('access-control-allow-methods'), /GET.*POST/)
     t.match(asked.headers.get('access-control-allow-headers'), /authorization,content-type/)
     t.equal(asked.headers.get('access-control-max-age'), '7200')
@@ -152,9 +151,9 @@ test('a listed origin may preflight, add, list and read the headers, also of err
     ]
     const statuses = answers.map(({ status }) => status)
     t.same(statuses, [200, 200, 400, 401, 404])
-    if (named !== origin && named !== '*') t.equal(answers[1]?.headers.get('vary'), 'Origin, Accept-Encoding')
+    if (named !== origin) t.equal(answers[1]?.headers.get('vary'), 'Origin, Accept-Encoding')
     for (const { headers } of answers) {
-      t.equal(headers.get('access-control-allow-origin'), allowed)
+      t.equal(headers.get('access-control-allow-origin'), origin)
       t.match(headers.get('access-control-expose-headers'), /ETag.*Link.*WWW-Authenticate/)
     }
   }
