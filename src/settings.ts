@@ -95,8 +95,8 @@ export type Found = { text: string | undefined; from: string; name: string }
 type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
 
 /**
- * Reads all settings. `found`: their sources. If tracing
- * is enabled, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
+ * Reads all settings. `found`: their sources. If tracing is enabled, the OTEL_ variables of `.env` are added to `env`,
+ * where OpenTelemetry reads them. Throws SettingError.
  */
 export function loadSettings(flags: Flags = {}, env = process.env, file = readEnvFile()) {
   const sources = { flags, env, file }

@@ -113,8 +113,9 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     const notes = await source.notes(notePrefix)
     if ((await source.log.head()).position > done) continue
     const held = await target.notes(notePrefix)
-    const changes = [...notes].map(([key, value]) => ({ key, value, before: held.get(key) ?? '' }))
-    await target.log.append([], { notes: changes.filter(({ value, before }) => value !== before) })
+    for (const [key, value] of notes)
+      if (value !== held.get(key))
+        await target.log.append([], { notes: [{ key, value, before: held.get(key) ?? '' }] })
     return { plants: done, added, checksum: checksum.digest('hex') }
   }
 }

@@ -4,7 +4,6 @@ import { count, printResult } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
 import type { Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
-import { describeUnsafe } from '../store/postgres/postgres-status.ts'
 import { isValidAt } from '../tokens/tokens.ts'
 import { build } from '../version.ts'
 
@@ -41,7 +40,6 @@ function formatStatus({ cluster, tokens, ...status }: Awaited<ReturnType<typeof 
   if (cluster) {
     rows.push(['server', `${cluster.server}, ${cluster.role}`])
     for (const standby of cluster.standbys) rows.push(['standby', formatStandby(standby)])
-    for (const name of cluster.unsafe) rows.push(['warning', describeUnsafe(name)])
   }
   return rows.map(([name, fact]) => `${name.padEnd(9)}${fact}`).join('\n')
 }

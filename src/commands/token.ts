@@ -44,7 +44,7 @@ function defineCreate(command: Command): void {
           )
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
-        await printToken(table, { id, name, scopes: allowed, expires: ends, token }, json)
+        await printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)
         if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
       }),
     )
@@ -90,23 +90,10 @@ function defineRotate(command: Command): void {
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
-        await printToken(table, { ...made, replaces, replacedExpires }, json)
+        await printResult({ ...made, replaces, replacedExpires }, token, json)
         if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
       }),
     )
-}
-
-type NewToken = { id: string; token: string; [more: string]: unknown }
-
-/** Prints a new token. Revokes it if printing fails, because it cannot be shown again. */
-async function printToken(table: TokenTable, made: NewToken, json: true | undefined): Promise<void> {
-  try {
-    await printResult(made, made.token, json)
-  } catch (error) {
-    await table.revoke(made.id, Date.now())
-    const { message } = error as Error
-    throw new CommandError(`the token could not be printed, so ${made.id} was revoked again: ${message}`)
-  }
 }
 
 function defineRevoke(command: Command): void {

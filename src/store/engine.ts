@@ -143,12 +143,11 @@ export type Standby = {
   lagSeconds: number | null
 }
 
-/** `server`: host:port of the queried server; `unsafe`: its settings that can lose plants. */
+/** `server`: host:port of the queried server. */
 export type ClusterStatus = {
   server: string
   role: 'primary' | 'standby'
   standbys: Standby[]
-  unsafe: string[]
 }
 
 /** The status of a database. `bytes`: size on disk; `cluster`: null for a file. */

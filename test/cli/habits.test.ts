@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
-import { addToken, fill } from '../support/copies.ts'
+import { fill } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { open } from '../support/stores.ts'
@@ -45,21 +45,6 @@ test('reports stdout on a full disk in one line, with exit code 1', { skip: noFu
     t.equal(stdout, '1\n')
     t.match(stderr, /^plant-store: cannot write to stdout: ENOSPC[^\n]*\n$/)
   }
-})
-
-test('revokes a new token that cannot be printed', { skip: noFullDisk }, async (t) => {
-  const url = await sqlite.createDatabase(t)
-  await addToken(await open(t, url), 'b')
-  for (const command of ['token create --name a --json', 'token rotate b']) {
-    const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, url)
-    t.equal(stdout, '1\n')
-    t.match(stderr, /\nplant-store: the token could not be printed, so \w{8} was revoked again: ENOSPC/)
-  }
-  const run = (command: string) => runCommand(['token', ...command.split(' ')], { DATABASE_URL: url })
-  const list: Record<string, string | null>[] = JSON.parse((await run('list --json')).stdout)
-  const states = list.map(({ name, revoked }) => `${name} ${revoked === null ? 'valid' : 'revoked'}`)
-  t.strictSame(states.sort(), ['a revoked', 'b revoked', 'b valid'])
-  t.match(await run('rotate b'), { code: 0 }, 'rotates after the failure')
 })
 
 test('names an unwritable file as the user wrote it', async (t) => {

@@ -247,6 +247,20 @@ test('only the same command continues an interrupted import with --again', async
   t.strictSame(named(await readPlants(url)), [...names, ...names])
 })
 
+test('the same command continues an import with --again until its results are shown', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, `${a}${b}{}\n`)
+  const options = ['--again', '--skip-invalid']
+  await interrupt(t, url, path, ...options)
+  const run = (target: string) =>
+    runCommand(['import', path, ...options, '--rejects', target], { DATABASE_URL: url })
+  const rejects = join(createDirectory(t), 'rejects')
+  t.match(await run(rejects), { code: 1, stderr: /no new plants/, stdout: /^0 added, .* 1 rejected/ })
+  t.equal(readFileSync(rejects, 'utf8'), '{}\n')
+  t.match(await run('-'), { stdout: '{}\n', stderr: /line 3: [^\n]+\n2 added, .* 1 rejected/ })
+  t.strictSame(named(await readPlants(url)), ['a', 'b', 'a', 'b'])
+})
+
 test('a file is refused if it has changed since an interrupted import with --again', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url, undefined, '--again')
@@ -276,6 +290,8 @@ test('a file with nothing new is known at its path, too', async (t) => {
   await next(path)
   for (let n = 0; n < 3; n++) t.strictSame((await next(other)).said, nothingNew('2 plants'))
   t.equal((await store.notes('import/')).size, 2)
+  const others = await Promise.all([1, 2].map(() => next(writeInput(t, a + b))))
+  for (const end of others) t.match(end, { code: 0, said: nothingNew('2 plants') }, 'two at once')
   for (const changed of [other, path]) {
     writeFileSync(changed, x + b + c)
     t.match(await next(changed), { code: 1, plants: [], said: [/no longer starts/] })

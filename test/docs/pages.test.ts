@@ -61,7 +61,6 @@ const places = [
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,
   `\\blisten\\(app, [^>]*=> (?:${text})`,
   `const (?:unsynced|unwritten|cutLog) =\\s+(?:${text})`,
-  `function describeUnsafe\\([^)]*\\)[^{]*\\{\\s+return (?:${text})`,
 ]
 const found = sources.flatMap((code) =>
   places.flatMap((place) => [...code.matchAll(new RegExp(place, 'g'))].flatMap(([, ...texts]) => texts)),

@@ -1,6 +1,9 @@
 // Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
-import { maxRunning } from '../../src/store/postgres/link.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import tap from 'tap'
+import { makeLink, maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
+import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
 import { createFirst } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
 import { testPostgres } from '../support/engines.ts'
@@ -82,3 +85,25 @@ testPostgres('refuses a flood of look-ups early, and delays nothing else', async
   t.equal(served, maxRunning, 'as many as the queue holds are served')
   t.strictSame(await lookUp(), [], 'the next one is served')
 })
+
+tap.test(
+  'work with too little time left after a connection does not end the session of the others',
+  async (t) => {
+    let ended = 0
+    const session = { server: 'test', destroy: () => ended++ }
+    const servers = {
+      isReading: false,
+      checkTimelines: async () => {},
+      follows: () => true,
+      connect: () => sleep(shortestAttemptMs).then(() => session),
+      reportFailure() {},
+    }
+    const link = makeLink(servers as never, 'look-up')
+    const deadlineMs = performance.now() + 1.5 * shortestAttemptMs
+    const late = link.run(() => sleep(shortestAttemptMs), deadlineMs)
+    const inTime = link.run(() => sleep(shortestAttemptMs, 'done'))
+    await t.rejects(late)
+    t.equal(await inTime, 'done')
+    t.equal(ended, 0)
+  },
+)

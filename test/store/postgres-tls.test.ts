@@ -1,6 +1,7 @@
 // TLS between the service and its server, as in the URLs of providers.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import tap from 'tap'
 import { findEngine } from '../support/engines.ts'
@@ -9,6 +10,7 @@ import { own } from '../support/postgres-programs.ts'
 import { startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { listen } from '../support/wire.ts'
 
 const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
 const password = 'a secret'
@@ -48,8 +50,22 @@ tap.test('accepts the URL of a provider, without output of the driver', { skip }
 tap.test('reports what is missing in a URL', { skip }, async (t) => {
   const url = String(await started)
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
-  const unknownAuthority = /self-signed certificate/
+  const unknownAuthority = /not signed by a known authority: add sslrootcert=FILE .*self-signed/
   await t.rejects(openStore(strange), { message: unknownAuthority })
   const bare = url.replace(/:[^:]*@/, '@')
   await t.rejects(openStore(bare), { message: /asks for a password, but the URL has none/ })
+})
+
+tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {
+  for (const [answer, message] of [
+    // AuthenticationGSS, and a message that ends too soon.
+    [[0x52, 0, 0, 0, 8, 0, 0, 0, 7], /Unknown authenticationOk message type 7/],
+    [[0x52, 0, 0, 0, 1], /out of range/],
+  ] as const) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(Buffer.from(answer)))
+    })
+    const url = `postgres://a:secret@127.0.0.1:${await listen(t, server)}/plants`
+    await t.rejects(openStore(url, { mode: 'read' }), { message })
+  }
 })

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
-import { runCommand } from '../support/commands.ts'
 import { sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { add, collectLines, entry, listNames, open, openStore, unavailable } from '../support/stores.ts'
@@ -123,18 +122,6 @@ testPostgres('commits despite a warning about the collation version', async (t, 
   await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
   const { log } = await open(t, url)
   t.strictSame(await log.append(onePlant), ['added'])
-})
-
-testPostgres('reports unsafe settings of the server at the start and in status', async (t, url) => {
-  const server = await sharedServer()
-  await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
-  const { logger, lines } = collectLines()
-  const store = await open(t, url, { logger, mode: 'serve' })
-  t.match(lines, [{ level: 40, msg: /^fsync is off on the database server: .* can lose/ }])
-  t.equal(lines.length, 1)
-  t.strictSame((await store.status()).cluster?.unsafe, ['fsync'])
-  const { stdout } = await runCommand(['status', '--database-url', url])
-  t.match(stdout, /^warning {2}fsync is off on the database server/m)
 })
 
 testPostgres('logs why a session ended', async (t, url) => {

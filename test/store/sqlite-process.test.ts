@@ -145,6 +145,27 @@ test('a process whose file was replaced leaves the log to the new file', async (
   t.equal((await listNames((await openFile(t, path)).store)).length, 51)
 })
 
+test('a process whose file was replaced by a store of the same size and almost the same time empties the log', async (t) => {
+  const [path, other] = ['plants.db', 'other.db'].map((name) => join(createDirectory(t), name)) as [
+    string,
+    string,
+  ]
+  for (const one of [path, other]) {
+    const first = await startAppender(t, one)
+    t.equal((await addMany(first, 20)).added.length, 20)
+    t.equal(await first.end(), 0)
+  }
+  const old = await startAppender(t, path)
+  await addMany(old, 10)
+  const { size, mtimeMs } = statSync(path)
+  t.equal(statSync(other).size, size)
+  utimesSync(other, 0, (mtimeMs + 700) / 1000)
+  renameSync(other, path)
+  t.match(await addMany(old, 1), { answers: ['nothing-added'] })
+  t.equal(await old.end(), 0)
+  t.equal((await listNames((await openFile(t, path)).store)).length, 20)
+})
+
 for (const [title, strike] of Object.entries({
   'the file is moved': (path: string) => renameSync(path, `${path}.moved`),
   'the file is replaced': (path: string) => {

@@ -11,8 +11,11 @@ type Target = { path: string | undefined; store: Store; earlier: Match | undefin
 /** Receives the outcomes of a batch, and the number of its last plant. */
 type OnBatch = (outcomes: Outcome[], last: number) => void
 
-/** Appends the plants after the end of the earlier import. */
-export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch): Promise<void> {
+/**
+ * Appends the plants after the end of the earlier import. With --again, resolves to the change that closes the note, to
+ * be made after the results are shown: until then, the same command continues this import.
+ */
+export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
   const { path, store, earlier, again } = target
   const continued = earlier?.isOpen ? earlier : undefined
   const isAgain = continued?.isAgain ?? again
@@ -21,7 +24,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const left = checked.batches.filter(({ last }) => last > done)
   // Without new plants, the note of the last batch records the path.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
-    const [date, isOpen] = [new Date().toISOString(), last < checked.plants]
+    const [date, isOpen] = [new Date().toISOString(), isAgain || last < checked.plants]
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key, before, value }]
     if (continued && before === '') changes.push(close(continued))
@@ -31,14 +34,15 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }
+  return isAgain ? close({ key, value: before }) : undefined
 }
 
-function close({ key, value }: Match): NoteChange {
+function close({ key, value }: Pick<Match, 'key' | 'value'>): NoteChange {
   return { key, before: value, value: JSON.stringify({ ...JSON.parse(value), isOpen: false }) }
 }
 
 /** Appends a batch and changes the notes. Rejects with InputError or CommandError. */
-async function append(store: Store, entries: Entry[], notes: NoteChange[]): Promise<Outcome[]> {
+export async function append(store: Store, entries: Entry[], notes: NoteChange[]): Promise<Outcome[]> {
   try {
     return await store.log.append(entries, { notes })
   } catch (error) {
@@ -55,8 +59,7 @@ async function append(store: Store, entries: Entry[], notes: NoteChange[]): Prom
 
 /**
  * Finds the import that an input continues. With --again: the longest interrupted import with --again. Otherwise: the
- * longest match; among equals, the first with no fewer valid plants than now, or else the first, because copies come
- * later. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
+ * longest match; among equals, the first with no fewer valid plants than now, or else the first. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isOpen }) => isAgain && isOpen)

@@ -17,9 +17,9 @@ type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string
  * of the consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is running or
  * was interrupted; `isAgain`: it began with --again.
  *
- * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction. The
- * first batch also closes the open note that it continues. Each change requires the value before it, so that only one
- * of two concurrent imports of an input succeeds.
+ * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
+ * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each
+ * change requires the value before it, so that only one of two concurrent imports of an input succeeds.
  */
 export type Note = {
   path?: string | undefined

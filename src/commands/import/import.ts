@@ -10,7 +10,7 @@ import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreMissing } from '../../store/errors.ts'
 import { isUnwritable } from '../../store/sqlite/errors.ts'
-import { addPlants, findEarlier } from './add.ts'
+import { addPlants, append, findEarlier } from './add.ts'
 import { type Checked, checkInput } from './check.ts'
 import { detectForm, type FormOptions, type Input, InputError, openInput } from './input.ts'
 import { fieldNames, required } from './plants.ts'
@@ -69,10 +69,12 @@ async function run(path: string, flags: Flags): Promise<void> {
   if (flags.rejects !== undefined && flags.rejects !== '-') checkTarget(flags.rejects)
   const advice = 'interrupted; run the same command again to continue'
   try {
-    await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
+    const closing = await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
       const input = openInput(path)
-      await importInput({ name, url, input, flags, progress, signal }).finally(input.close)
+      return importInput({ name, url, input, flags, progress, signal }).finally(input.close)
     })
+    // The results have been shown, so a signal must not print the advice.
+    if (closing) await withStore(url, { mode: 'write' }, (store) => append(store, [], [closing]))
   } catch (error) {
     // A `write` error is an error of stdout.
     const { message, syscall = 'write' } = error as NodeJS.ErrnoException
@@ -87,8 +89,8 @@ async function run(path: string, flags: Flags): Promise<void> {
 const { SQLITE_TMPDIR, TMPDIR } = process.env
 const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
 
-/** After a rejection, committed batches remain in the store. */
-async function importInput(job: Job): Promise<void> {
+/** Resolves like `addPlants`. After a rejection, committed batches remain in the store. */
+async function importInput(job: Job) {
   const { name, url, input, flags, progress, signal } = job
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
@@ -96,7 +98,7 @@ async function importInput(job: Job): Promise<void> {
   const { records, plants, conflicts, kept, reasons } = checked
   const faults = records - plants + conflicts
   const isRefused = faults > 0 && !flags.skipInvalid
-  const counts = isRefused ? noOutcomes : await addNew(job, checked)
+  const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
   if (conflict > conflicts)
@@ -110,7 +112,7 @@ async function importInput(job: Job): Promise<void> {
   await reportFile(flags.rejects, { valid, skipped, ...added, ...rejected, database, reasons }, text, flags)
   if (flags.rejects !== undefined && faults > 0)
     await writeStreams(flags.rejects, { signal }, [Readable.from(kept.readRejects(form.format))])
-  if (!isRefused) return
+  if (!isRefused) return closing
   const all = `faults in ${separate(faults)} of ${count(records, 'record')}`
   throw new CommandError(`${name}: nothing was added: ${all}; --skip-invalid adds the others`)
 }
@@ -147,13 +149,15 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) progress.say(`${name}: no new plants`)
   const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
-  if (dryRun || (plants === counts.skipped && (!earlier || (isKnown && !earlier.isOpen)))) return counts
+  const isDone = plants === counts.skipped && !earlier?.isOpen
+  if (dryRun || (isDone && (isKnown || !earlier))) return { counts }
   const open = { mode: 'write', create: true, mustBeAlone: !flags.create } as const
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
       progress.show(last, plants)
     })
-  await withStore(url, open, add)
-  return counts
+  const adding = withStore(url, open, add)
+  // If all is done, only the path is recorded: the import has succeeded even if that fails.
+  return { counts, closing: await (isDone ? adding.catch(() => undefined) : adding) }
 }

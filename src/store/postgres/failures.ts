@@ -5,11 +5,18 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** Advice by SQLSTATE, or by message for errors of pg without a code. */
+const untrusted =
+  "the server's certificate is not signed by a known authority: add sslrootcert=FILE to the URL, with the certificate of its authority"
+
+/** Advice by SQLSTATE, by TLS error code, or by message for errors of pg without a code. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '42501':
     'the role lacks privileges: make it the owner of the database, or grant it CREATE on the schema and all privileges on the tables',
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string':
     'the server asks for a password, but the URL has none',
 }

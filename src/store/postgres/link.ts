@@ -56,7 +56,10 @@ export function makeLink(servers: Servers, role: Role) {
     let failure: unknown = new Error('timed out before a connection was available')
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        return await attempt(await open(deadlineMs, () => failure), work, deadlineMs)
+        const session = await open(deadlineMs, () => failure)
+        // An attempt that cannot succeed would end the session for all others.
+        if (deadlineMs - performance.now() < shortestAttemptMs) break
+        return await attempt(session, work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error

@@ -7,7 +7,7 @@ import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
-import { describeUnsafe, readStatus } from './postgres-status.ts'
+import { readStatus } from './postgres-status.ts'
 import { makeHeadReader, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import type { Session } from './session.ts'
@@ -20,10 +20,7 @@ export const readConnections = 3
 export async function openPostgres(url: string, options: OpenOptions): Promise<SqlStore> {
   const servers = new Servers(splitHosts(url), options)
   try {
-    const store = await connect(servers, options)
-    const unsafe = options.mode === 'serve' ? (await store.status()).cluster?.unsafe : undefined
-    for (const name of unsafe ?? []) options.logger.warn(describeUnsafe(name))
-    return store
+    return await connect(servers, options)
   } catch (error) {
     servers.close()
     const { message, cause } = error as Error

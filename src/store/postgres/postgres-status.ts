@@ -3,20 +3,11 @@ import type { ClusterStatus, EngineStatus } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
 import { tables } from './tables.ts'
 
-/** Consequences of server settings that are off. Our sessions enable `synchronous_commit` (session.ts). */
-const consequences = {
-  fsync: 'a crash of its machine can lose acknowledged plants or corrupt the database',
-  full_page_writes: 'a crash of its machine can corrupt the database',
-}
-
-/** `unsafe`: settings that are off on the server, independently of the session's values. */
 const readServer = `
   SELECT current_setting('server_version') AS version,
     coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port') AS server,
     CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END AS role,
     (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest($1::text[]) AS name) AS bytes,
-    ARRAY(SELECT name FROM pg_settings
-      WHERE name = ANY($2::text[]) AND reset_val = 'off' ORDER BY name) AS unsafe,
     ARRAY(SELECT to_json(standby) FROM (
       SELECT application_name AS name, host(client_addr) AS address, state, sync_state AS sync,
         CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END
@@ -27,12 +18,7 @@ const readServer = `
 type Server = ClusterStatus & { version: string; bytes: number }
 
 export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
-  const rows = await select(readServer, [`{${tables}}`, `{${Object.keys(consequences)}}`])
+  const rows = await select(readServer, [`{${tables}}`])
   const { version, bytes, ...cluster } = rows[0] as unknown as Server
   return { engineVersion: version, bytes, cluster }
-}
-
-/** Describes a setting for operators. */
-export function describeUnsafe(name: string): string {
-  return `${name} is off on the database server: ${consequences[name as keyof typeof consequences]}`
 }

@@ -4,6 +4,7 @@ import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
+import { guardParser } from './pg-guard.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
@@ -64,6 +65,7 @@ export class Session {
       keepAliveInitialDelayMillis: vanishedMs,
     })
     addAbortSignal(closing, this.#client.connection.stream)
+    guardParser(this.#client)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
@@ -196,6 +198,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
   if ((await findBackend(client)) === processID) return
   const other = new pg.Client({ ...options, connectionTimeoutMillis: attemptMs, query_timeout: attemptMs })
   other.on('error', () => {})
+  guardParser(other)
   try {
     await other.connect()
     const backends: number[] = []

@@ -106,7 +106,7 @@ async function planBatch(
   const outcomes = decide(entries, items ?? {})
   const added = entries.filter((_, n) => outcomes[n] === 'added')
   if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
-  // A note can be the trace: it contains the progress of one import, so no two batches write the same value.
+  // A note can be the trace: another process that writes the same value also adds nothing.
   const [note] = notes
   return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }

@@ -13,7 +13,9 @@ const find = (name: string) => attempt(() => statSync(name))
  * time, which some file systems round to one or two seconds.
  */
 function isCopy(file: Stats, { size, mtimeMs }: Stats): boolean {
-  return file.size === size && Math.abs(file.mtimeMs - mtimeMs) < 2000
+  const roundedMs = mtimeMs - file.mtimeMs
+  const isRounded = file.mtimeMs % 1000 === 0 && roundedMs > 0 && roundedMs < 2000
+  return file.size === size && (roundedMs === 0 || isRounded)
 }
 
 /** `database`, `log`: descriptors of the open files. */
