@@ -137,7 +137,9 @@ for (const { title, strike, mend, left = 'abc' } of faults)
       await eventually(() => store.log.append([]))
       t.strictSame(await add(store, 'd'), ['added'])
       await until(() => lines.length > 1)
-      t.match(lines[1], { level: 30, msg: 'plants can be added to the database again', failures: 6 })
+      // The files are also checked every second.
+      t.match(lines[1], { level: 30, msg: 'plants can be added to the database again' })
+      t.ok(Number(lines[1]?.failures) >= 6)
       t.equal((await store.log.head([3])).markOf(3), before.mark)
     }
     await store.close()
