@@ -37,6 +37,4 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 }
 
 /** Returns the database URL of a command, from its flag, the environment or `.env`. */
-export function findDatabase({ databaseUrl }: DatabaseOptions): string {
-  return loadSetting('databaseUrl', { databaseUrl })
-}
+export const findDatabase = ({ databaseUrl }: DatabaseOptions) => loadSetting('databaseUrl', { databaseUrl })

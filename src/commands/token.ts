@@ -88,9 +88,8 @@ function defineRotate(command: Command): void {
         const reason = `it is no longer valid, or a newer one has replaced it (${list})`
         if (rotated === undefined) throw new CommandError(`token ${replaces} cannot be rotated: ${reason}`)
         const { id, token, expiresAt, formerExpiresAt } = rotated
-        const replacedExpires = formatTime(formerExpiresAt)
-        const made = { id, name, scopes, expires: formatTime(expiresAt), token }
-        await printResult({ ...made, replaces, replacedExpires }, token, json)
+        const [expires, replacedExpires] = [expiresAt, formerExpiresAt].map(formatTime)
+        await printResult({ id, name, scopes, expires, token, replaces, replacedExpires }, token, json)
         if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
       }),
     )

@@ -19,14 +19,13 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const { path, store, earlier, again } = target
   const continued = earlier?.isOpen ? earlier : undefined
   const isAgain = continued?.isAgain ?? again
-  const key = checked.newKey
   let [before, done] = ['', earlier?.plants ?? 0]
   const left = checked.batches.filter(({ last }) => last > done)
   // Without new plants, the note of the last batch records the path.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
     const [date, isOpen] = [new Date().toISOString(), isAgain || last < checked.plants]
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
-    const changes = [{ key, before, value }]
+    const changes = [{ key: checked.newKey, before, value }]
     if (continued && before === '') changes.push(close(continued))
     onBatch(await append(store, checked.kept.readPlants(done, last), changes), last)
     before = value
@@ -34,7 +33,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }
-  return isAgain ? close({ key, value: before }) : undefined
+  return isAgain ? close({ key: checked.newKey, value: before }) : undefined
 }
 
 function close({ key, value }: Pick<Match, 'key' | 'value'>): NoteChange {

@@ -151,13 +151,12 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
   const isDone = plants === counts.skipped && !earlier?.isOpen
   if (dryRun || (isDone && (isKnown || !earlier))) return { counts }
-  const open = { mode: 'write', create: true, mustBeAlone: !flags.create } as const
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
       progress.show(last, plants)
     })
-  const adding = withStore(url, open, add)
+  const adding = withStore(url, { mode: 'write', create: true, mustBeAlone: !flags.create }, add)
   // If all is done, only the path is recorded: the import has succeeded even if that fails.
   return { counts, closing: await (isDone ? adding.catch(() => undefined) : adding) }
 }

@@ -63,10 +63,8 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is truncated`)
-    if (/TooLarge/.test(`${code}`))
-      throw new InputError('requires too much memory; decompress it: zstd -d --long=31 FILE')
     if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
-    throw new InputError(`the ${name} data is damaged: ${message}`)
+    throw new InputError(`the ${name} data cannot be decompressed: ${message}`)
   }
 }
 
