@@ -59,7 +59,7 @@ export async function buildApp(options: AppOptions) {
   // A half-closed client still gets complete responses. Node has no documented option for this.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // Order of the `onRequest` hooks: log, trace, id and drain, CORS, Host and URL, token, rate limit, scope.
+  // Order of the `onRequest` hooks: log, trace, id, CORS, Host and URL, token, rate limit, scope.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)

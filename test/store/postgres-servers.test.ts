@@ -207,7 +207,7 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
 tap.test('leaves a deposed primary for one that is far away', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const { relay, port } = await startRelay(t, String(cluster.standbys[0]?.url()))
-  // Opening a session takes four round trips, which is longer than a look waits.
+  // Opening a session takes four round trips, which is longer than a check of the timelines is awaited.
   relay.delayMs = leaseMs / 6
   const url = `postgres://postgres@127.0.0.1:${cluster.primary.port},127.0.0.1:${port}/postgres`
   const store = await open(t, url)

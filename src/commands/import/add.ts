@@ -12,8 +12,8 @@ type Target = { path: string | undefined; store: Store; earlier: Match | undefin
 type OnBatch = (outcomes: Outcome[], last: number) => void
 
 /**
- * Appends the plants after the end of the earlier import. With --again, resolves to the change that closes the note, to
- * be made after the results are shown: until then, the same command continues this import.
+ * Appends the plants after the end of the earlier import. If the import began with --again, resolves to the change that
+ * closes its note, to be made after the results are shown: until then, the same command continues this import.
  */
 export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
   const { path, store, earlier, again } = target
@@ -21,7 +21,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const isAgain = continued?.isAgain ?? again
   let [before, done] = ['', earlier?.plants ?? 0]
   const left = checked.batches.filter(({ last }) => last > done)
-  // Without new plants, the note of the last batch records the path.
+  // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
     const [date, isOpen] = [new Date().toISOString(), isAgain || last < checked.plants]
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)

@@ -1,5 +1,5 @@
-// Ends a connection if pg cannot parse a message, such as a request for GSSAPI. pg has no option for this: it parses in a
-// listener, where an error would end the process.
+// Ends a connection if pg cannot parse a message, such as a request for GSSAPI. pg has no option for this: it parses in
+// a listener, where an error would end the process.
 import type pg from 'pg'
 
 /** Call it before the client connects. */
