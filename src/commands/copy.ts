@@ -9,6 +9,7 @@ import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { isDamaged } from '../store/sql/checksum.ts'
 import { command as program } from '../version.ts'
+import { notePrefix } from './import/check.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
@@ -120,8 +121,6 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
   }
 }
 
-/** The notes of imports. */
-const notePrefix = 'import'
 /** The maximum position in a log. */
 const end = Number.MAX_SAFE_INTEGER
 

@@ -40,7 +40,7 @@ for (const middleEngine of [postgres, sqlite])
     )) as [string, string, string]
     const original = await open(t, first)
     await fill(original, plants)
-    await original.log.append([], { notes: [{ key: 'import a', before: '', value: 'how far it got' }] })
+    await original.log.append([], { notes: [{ key: 'import/a', before: '', value: 'how far it got' }] })
     const checksum = await sumLog(original)
     for (const way of [
       { from: first, to: middle },

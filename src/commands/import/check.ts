@@ -76,6 +76,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   return { ...checked, notes, matches, batches, kept }
 }
 
+/** Prefix of the keys of all notes. */
 export const notePrefix = 'import/'
 
 /** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
