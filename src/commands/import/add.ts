@@ -63,14 +63,21 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isOpen }) => isAgain && isOpen)
+  refuseChanged(notes, matches, path)
   const longest = matches.filter(({ bytes }) => bytes === matches.at(-1)?.bytes)
-  const named = notes
-    .filter((note) => path !== undefined && note.path === path)
-    .toSorted((one, other) => one.date.localeCompare(other.date))
-  const latest = [named.at(-1), named.findLast(({ isOpen, isAgain }) => !isOpen || !isAgain)]
-  const last = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
-  if (last === undefined) return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
-  throw new CommandError(
-    `${path} no longer starts with what was imported on ${last.date}: import only the new records, or all with --again`,
-  )
+  return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
+}
+
+/**
+ * Throws CommandError unless the input starts with what was last imported from its path. An interrupted import with
+ * --again does not replace the import before it: the input must start with both.
+ */
+function refuseChanged(notes: Checked['notes'], matches: Match[], path: string | undefined): void {
+  const ofPath = notes.filter((note) => path !== undefined && note.path === path)
+  const byDate = ofPath.toSorted((one, other) => one.date.localeCompare(other.date))
+  const latest = [byDate.at(-1), byDate.findLast(({ isOpen, isAgain }) => !isOpen || !isAgain)]
+  const changed = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
+  if (changed === undefined) return
+  const advice = 'import only the new records, or all with --again'
+  throw new CommandError(`${path} no longer starts with what was imported on ${changed.date}: ${advice}`)
 }
