@@ -76,12 +76,12 @@ async function run(path: string, flags: Flags): Promise<void> {
     // The results have been shown, so a signal must not print the advice.
     if (closing) await withStore(url, { mode: 'write' }, (store) => append(store, [], [closing]))
   } catch (error) {
-    // A `write` error is an error of stdout.
-    const { message, syscall = 'write' } = error as NodeJS.ErrnoException
+    const { message, syscall } = error as NodeJS.ErrnoException
     if (isUnwritable(error))
       throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
-    if (!(error instanceof InputError) && syscall === 'write') throw error
-    throw new CommandError(`${name}: ${message}`)
+    // A failed `write` is an error of stdout; other system calls are on the input.
+    const isOfInput = error instanceof InputError || (syscall !== undefined && syscall !== 'write')
+    throw isOfInput ? new CommandError(`${name}: ${message}`) : error
   }
 }
 
