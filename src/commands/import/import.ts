@@ -138,7 +138,6 @@ const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 /** Adds the plants after an earlier import. `skipped`: number of earlier plants; their conflicts are also counted. */
 async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
-  const { plants } = checked
   const earlier = findEarlier(checked, path, again)
   if (earlier && earlier.valid < earlier.plants) {
     const numbers = `${count(earlier.valid, 'record')} instead of ${separate(earlier.plants)}`
@@ -147,16 +146,16 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   }
   const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  if (plants === counts.skipped) progress.say(`${name}: no new plants`)
-  const isKnown = path === undefined || checked.matches.some((match) => match.path === path)
-  const isDone = plants === counts.skipped && !earlier?.isOpen
-  if (dryRun || (isDone && (isKnown || !earlier))) return { counts }
+  if (checked.plants === counts.skipped) progress.say(`${name}: no new plants`)
+  const isDone = checked.plants === counts.skipped && !earlier?.isOpen
+  const isMoved = earlier && path !== undefined && checked.matches.every((match) => match.path !== path)
+  if (dryRun || (isDone && !isMoved)) return { counts }
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
-      progress.show(last, plants)
+      progress.show(last, checked.plants)
     })
   const adding = withStore(url, { mode: 'write', create: true, mustBeAlone: !flags.create }, add)
-  // If all is done, only the path is recorded: the import has succeeded even if that fails.
+  // If all is done, only the new path is recorded: the import has succeeded even if that fails.
   return { counts, closing: await (isDone ? adding.catch(() => undefined) : adding) }
 }
