@@ -107,8 +107,10 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
+  // A single line that contains CR, such as "name,tag\rAlder,Alnus\r". A JSON array may be one line.
   [/^(?=[^\n]*\n?$)[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?/, endsInCr],
   [
+    // Such as {"total":2,"plants":[{"name": the name of the array replaces $1 in the reason.
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"'\\]*)"\s*:\s*\[\s*[{\]]/,
     `is an object that contains the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
   ],
@@ -122,6 +124,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
+    // The pattern matches its own match again, which fills in $1.
     if (begun !== undefined && !beginsWithRecord(text, map))
       throw new InputError(begun.replace(beginning, reason))
   }
