@@ -6,7 +6,7 @@ import { attempt } from '../../attempt.ts'
 import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import type { OpenFiles } from './files.ts'
 
-const find = (name: string) => attempt(() => statSync(name))
+const stat = (name: string) => attempt(() => statSync(name))
 
 /**
  * True if a file may be a copy of a database that was moved to another disk: it has the same size and modification
@@ -33,7 +33,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   function findPlace(descriptor: number, id: FileId | undefined, ending: string): string | undefined {
     const named = resolveLinks(path) + ending
     const moved = attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)) ?? named
-    return [named, moved].find((name) => isSameFile(find(name), id))
+    return [named, moved].find((name) => isSameFile(stat(name), id))
   }
   // A database truncated to 0 bytes counts as deleted: the log may contain all of it.
   const findDatabase = () => (fstatSync(database).size > 0 ? findPlace(database, ids[0], '') : undefined)
@@ -42,8 +42,8 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   const isChanged = ({ mtimeMs }: Stats) => mtimeMs > Number(changed?.ctimeMs)
 
   /** True if another program has a database open with a different `-shm`, and therefore with other locks. */
-  function hasOtherLocks(base: string): boolean {
-    const index = find(`${base}-shm`)
+  function hasOtherLocks(databasePath: string): boolean {
+    const index = stat(`${databasePath}-shm`)
     if (index === undefined || isSameFile(index, ids[2])) return false
     // Each connection locks the `-shm`, as long as it is open.
     const locks = attempt(() => readFileSync('/proc/locks', 'utf8'))
@@ -62,10 +62,10 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     /** True if the log is not empty, and no longer beside its database. */
     isLeft(): boolean {
       if (fstatSync(log).size === 0) return false
-      const [base, name] = [findDatabase(), findLog()]
+      const [databasePath, logPath] = [findDatabase(), findLog()]
       // The database may still exist at another path.
-      if (!base && !name) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
-      return name !== (base && `${base}-wal`)
+      if (!databasePath && !logPath) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
+      return logPath !== (databasePath && `${databasePath}-wal`)
     },
     /**
      * `ours`: no other program uses either file. `shared`: others use the database without the log, or with other
@@ -74,17 +74,18 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
      */
     findUse(): 'ours' | 'shared' | 'taken' | 'needed' {
       recordLoss()
-      const [base, name] = [findDatabase(), findLog()]
-      const other = name?.slice(0, -'-wal'.length)
-      const hasOther = other !== undefined && find(other) !== undefined
-      if (hasOther && isChanged(fstatSync(log))) return 'taken'
+      const [databasePath, logPath] = [findDatabase(), findLog()]
+      // The log is not beside its database: a file beside it is another database, or ours, truncated to 0 bytes.
+      const beside = logPath?.slice(0, -'-wal'.length)
+      const otherDatabase = beside !== undefined && stat(beside) ? beside : undefined
+      if (otherDatabase !== undefined && isChanged(fstatSync(log))) return 'taken'
       // The path of the deleted database leads to no file, or to a possible copy.
-      const there = find(path)
-      if (fstatSync(database).nlink === 0 && (!there || (lost && isCopy(there, lost)))) return 'needed'
+      const atPath = stat(path)
+      if (fstatSync(database).nlink === 0 && (!atPath || (lost && isCopy(atPath, lost)))) return 'needed'
       // A reader creates an empty log.
-      const hasOtherLog = base !== undefined && Number(find(`${base}-wal`)?.size) > 0
-      if (hasOtherLog || isChanged(fstatSync(database))) return name === undefined ? 'taken' : 'shared'
-      const used = [base, hasOther ? other : undefined].filter((one) => one !== undefined)
+      const hasOtherLog = databasePath !== undefined && Number(stat(`${databasePath}-wal`)?.size) > 0
+      if (hasOtherLog || isChanged(fstatSync(database))) return logPath === undefined ? 'taken' : 'shared'
+      const used = [databasePath, otherDatabase].filter((one) => one !== undefined)
       return used.some(hasOtherLocks) ? 'shared' : 'ours'
     },
     /** True if no path leads to the log. */
