@@ -126,7 +126,10 @@ export class Servers {
     }
   }
 
-  /** Opens all sessions at once. Resolves to the first trusted session. */
+  /**
+   * Opens all sessions at once. Resolves to the first trusted session. A session with another server than the followed
+   * one waits for servers that may be better, and must meet more conditions.
+   */
   #openAny(role: Role, all: Session[]): Promise<Session> {
     const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
     const opening = all.map((session) => session.open(this.isReading, timeoutMs))
@@ -136,15 +139,14 @@ export class Servers {
       try {
         await opening[n]
         await Promise.race([settled, sleep(settleMs, undefined, { ref: false })])
-        if (!this.follows(session)) {
-          // A server that has begun to respond may be distant; others may be down.
-          if (all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
-          // Another standby may lack plants that were read before.
-          if (this.isReading && this.#followed)
-            throw new Error('it is not the server that this command was reading from')
-          // To read, use a standby only after no primary was found: the URL may name only a standby.
-          if (session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
-        }
+        const isOther = !this.follows(session)
+        // A server that has begun to respond may be distant; others may be down.
+        if (isOther && all.some(({ isAnswering }) => isAnswering)) await Promise.race([settled, patience])
+        // Another standby may lack plants that were read before.
+        if (isOther && this.isReading && this.#followed)
+          throw new Error('it is not the server that this command was reading from')
+        // To read, use a standby only after no primary was found: the URL may name only a standby.
+        if (isOther && session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
