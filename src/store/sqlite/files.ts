@@ -49,10 +49,12 @@ export function recordFiles(path: string, known?: FileId[]) {
     }
   }
 
-  /** Throws StoreRefused for a fault. */
-  function check(): void {
+  /** Throws StoreRefused for a fault, after calling `onFault`. */
+  function check(onFault?: () => void): void {
     const fault = findFault()
-    if (fault !== undefined) throw new StoreRefused(fault)
+    if (fault === undefined) return
+    onFault?.()
+    throw new StoreRefused(fault)
   }
 
   return { path, ids, findFault, check }

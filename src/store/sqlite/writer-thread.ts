@@ -158,8 +158,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      if (files.findFault() !== undefined) lostLog.recordOwnChange()
-      files.check()
+      files.check(lostLog.recordOwnChange)
       // If the disk is full, the plants are durable in the log.
       if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
     },
