@@ -14,8 +14,11 @@ import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The latest slow response of each connection. Until it is sent, no 400 may be written to the socket. */
-    slowAnswers: WeakMap<Socket, ServerResponse>
+    /**
+     * The latest addition or long list of each connection. Until it is sent, a 400 for bytes behind the request would be
+     * taken for the response to it, or for a part of the list.
+     */
+    pendingResponses: WeakMap<Socket, ServerResponse>
   }
   interface FastifyReply {
     /** The problem in the response. */
@@ -54,7 +57,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.decorateReply('problem', undefined)
-  app.decorate('slowAnswers', new WeakMap())
+  app.decorate('pendingResponses', new WeakMap())
 
   // Requests that cannot be served are refused before their body is read.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -138,7 +141,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
   return {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
-      if (this.slowAnswers.get(socket)?.writableFinished === false) socket.resetAndDestroy()
+      if (this.pendingResponses.get(socket)?.writableFinished === false) socket.resetAndDestroy()
       // The connection failed, or already has a final response.
       else if (error.syscall !== undefined || !socket.writable) socket.destroy()
       else count(answerClientError(error, socket, basePath))

@@ -47,7 +47,7 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
 
   app.post('/plants', { schema, preParsing: askForBody, config }, async (request, { raw, server }) => {
     const plant = request.body
-    server.slowAnswers.set(request.raw.socket, raw)
+    server.pendingResponses.set(request.raw.socket, raw)
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),

@@ -66,6 +66,6 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   })
   // The client has stopped reading.
   raw.once('timeout', reset)
-  server.slowAnswers.set(request.raw.socket, raw)
+  server.pendingResponses.set(request.raw.socket, raw)
   return reply.send(list)
 }
