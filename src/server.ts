@@ -44,14 +44,14 @@ export async function runService(settings: Settings): Promise<void> {
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     // Loaded only if it is enabled, because loading takes a seventh of the startup time.
-    const isWatched = settings.adminPort !== undefined
-    const admin = isWatched ? await (await import('./plugins/admin.ts')).openAdmin(settings, log) : undefined
+    const hasAdmin = settings.adminPort !== undefined
+    const admin = hasAdmin ? await (await import('./plugins/admin.ts')).openAdmin(settings, log) : undefined
     if (admin) parts.push(admin)
     const meter = admin?.meter ?? noMeter
 
     const { store, isNew } = await openStore(settings.databaseUrl, logger, meter)
     parts.push(store)
-    const verify = await joinTokens(store.tokens, settings, { logger, meter })
+    const verify = await openVerifier(store.tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
       settings,
@@ -87,7 +87,7 @@ export async function runService(settings: Settings): Promise<void> {
 }
 
 /** Creates the verifier for tokens of the store, of the settings and of an issuer. */
-async function joinTokens(table: TokenTable, settings: Settings, parts: { logger: Logger; meter: Meter }) {
+async function openVerifier(table: TokenTable, settings: Settings, parts: { logger: Logger; meter: Meter }) {
   const issuer = issuerOf(settings)
   // Loaded, with jose, only if an issuer is set.
   const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).makeJwtVerifier(issuer, parts)

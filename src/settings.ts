@@ -32,7 +32,7 @@ const logFormat = is.oneOf('auto', 'json', 'text')
 const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABASE for PostgreSQL.'
 const secretUrl: About = { mask: maskUrl, hasFile: true }
 const secretList: About = { mask: (text) => text.replaceAll(/[^,]+/g, '***'), hasFile: true }
-const half = { unset: '45 % of the file descriptor limit' }
+const derived = { unset: '45 % of the file descriptor limit' }
 const masked: About = { mask: maskUrl }
 const discovered: About = { ...masked, unset: 'discovered' }
 const protocol = is.oneOf('http/protobuf')
@@ -52,7 +52,7 @@ const settingsSchema = Type.Object({
   trustProxy: set('TRUST_PROXY', is.trustProxy, 'off', 'Trusted proxies: true, or addresses and subnets.'),
   corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; true for all.'),
   rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
-  maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', half),
+  maxConnections: optional('MAX_CONNECTIONS', is.count, 'Maximum number of open connections.', derived),
   keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds after which an idle connection is closed.'),
   drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds between /readyz 503 and closing the port.'),
   oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer of accepted JWTs. Must equal their iss.', masked),
