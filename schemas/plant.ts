@@ -100,7 +100,6 @@ export const PlantList = component(
     examples: [[{ name: 'Alder', tag: 'Alnus' }], []],
   }),
 )
-export type PlantList = Static<typeof PlantList>
 
 /** The query of the list operation. Integers are sent as decimal digits only. */
 export const ListQuery = Type.Object(

@@ -16,7 +16,6 @@ export const FaultCode = component(
     examples: ['type'],
   }),
 )
-export type FaultCode = Static<typeof FaultCode>
 
 /** A fault in a request, and its location. */
 export const Fault = component(
