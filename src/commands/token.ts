@@ -12,7 +12,7 @@ const maxNameLength = 100
 const dayMs = 24 * 3_600_000
 /** Seconds by unit of a duration. */
 const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
-const list = `${program} token list`
+const listCommand = `${program} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
@@ -85,7 +85,7 @@ function defineRotate(command: Command): void {
         const { overlap = dayMs, json } = options
         const rotated = await rotateToken(table, former, { overlapMs: overlap })
         const { id: replaces, name, scopes } = former
-        const reason = `it is no longer valid, or a newer one has replaced it (${list})`
+        const reason = `it is no longer valid, or a newer one has replaced it (${listCommand})`
         if (rotated === undefined) throw new CommandError(`token ${replaces} cannot be rotated: ${reason}`)
         const { id, token, expiresAt, formerExpiresAt } = rotated
         const [expires, replacedExpires] = [expiresAt, formerExpiresAt].map(formatTime)
@@ -124,7 +124,7 @@ async function findToken(table: TokenTable, text: string): Promise<Token> {
   const found = (await table.all()).filter(isMeant)
   const [token, ...others] = found
   if (token === undefined)
-    throw new CommandError(`no token has that id or text, and no valid token has that name (${list})`)
+    throw new CommandError(`no token has that id or text, and no valid token has that name (${listCommand})`)
   const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
   // Two valid tokens have the same name during the overlap of a rotation.
