@@ -50,24 +50,25 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   const checked = { records: 0, plants: 0, conflicts: 0, newKey: '' }
   const [matches, batches]: [Match[], Batch[]] = [[], []]
   for await (const { records, hashTo } of readRecords(source)) {
-    const plants = records.map(readPlant)
-    const ids = plants.flatMap((plant) => (typeof plant === 'object' ? (plant.id ?? []) : []))
+    /** Plants; faults; undefined for the header row. */
+    const reads = records.map(readPlant)
+    const ids = reads.flatMap((read) => (typeof read === 'object' ? (read.id ?? []) : []))
     const stored = store && ids.length > 0 ? await store.find(ids) : undefined
     let bytes = 0
     for (const [index, record] of records.entries()) {
       const { text, end } = record
-      const plant = plants[index]
-      const isPlant = typeof plant === 'object'
-      const fault = isPlant ? kept.addPlant(plant, stored) : plant
-      if (plant !== undefined && ++checked.records === 1) checked.newKey = nameNote(notes, hashTo(end))
+      const read = reads[index]
+      const isPlant = typeof read === 'object'
+      const fault = isPlant ? kept.addPlant(read, stored) : read
+      if (read !== undefined && ++checked.records === 1) checked.newKey = nameNote(notes, hashTo(end))
       if (fault !== undefined) reporter.onFault(record, fault)
-      if (fault !== undefined || plant === undefined) kept.addReject(text)
+      if (fault !== undefined || read === undefined) kept.addReject(text)
       checked.plants += Number(isPlant)
       checked.conflicts += Number(isPlant && fault !== undefined)
       if (isPlant) bytes = end
       // Even at the end of an invalid record, which may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
-      matches.push(...same.map((note) => ({ ...note, ...checked })))
+      matches.push(...same.map((note) => ({ ...note, plants: checked.plants, conflicts: checked.conflicts })))
     }
     if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
     reporter.progress.show(checked.records, undefined, 'record')
