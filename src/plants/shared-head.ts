@@ -29,6 +29,7 @@ export function shareHead(log: PlantLog) {
 
   function prepare(): HeadRead {
     const positions = new Set<number>()
+    // `read` limits only its own query: the wait for the current one needs a limit, too.
     return { count: 0, positions, head: current ? inTime(read(positions)) : read(positions) }
   }
 
