@@ -22,7 +22,10 @@ export function findUrlFault(url: string): string | undefined {
   return isKnown ? undefined : `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
 }
 
-/** Splits a URL into one per server, as pg needs. */
+/**
+ * Splits a URL into one per server, as pg needs. The pattern finds three parts, such as `postgres://user:password@`,
+ * `h1:5432,h2` and `/plants?sslmode=verify-full`.
+ */
 export function splitHosts(url: string): string[] {
   const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as string[]
   return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
