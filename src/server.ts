@@ -21,7 +21,10 @@ const stopMs = 10_000
 const connectionShare = 0.45
 const usualConnections = 1000
 
-/** Runs the service until a signal ends the process. Rejects with SettingError or StoreRefused if it cannot start. */
+/**
+ * Runs the service until a signal ends the process. If it cannot start, rejects with SettingError, StoreRefused, or
+ * StoreUnavailable (while the first token is created).
+ */
 export async function runService(settings: Settings): Promise<void> {
   const log = openLog(settings)
   const { logger } = log
