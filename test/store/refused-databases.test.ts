@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
+import { preload } from '../support/processes.ts'
 import { request, startApp } from '../support/service.ts'
 
 /** Commands that do not create a database. */
@@ -37,6 +38,33 @@ const refused: [title: string, make: (path: string) => void, reason: RegExp][] =
   ],
   ['earlier store', (path) => copyFileSync(earlier, path), /export it with that version, then import it/],
 ]
+
+/** Makes a file look like a mount point. */
+const mounted = (path: string) =>
+  preload(`
+    import fs from 'node:fs'
+    import { syncBuiltinESMExports } from 'node:module'
+    const read = fs.readFileSync
+    const line = ${JSON.stringify(`36 35 8:1 /plants.db ${path.replaceAll(' ', '\\040')} rw - ext4 /dev/sda rw`)}
+    fs.readFileSync = (name, ...rest) => (name === '/proc/self/mountinfo' ? line : read(name, ...rest))
+    syncBuiltinESMExports()`)
+
+test('a database that is mounted as a single file can be read, but not changed', async (t) => {
+  const path = join(createDirectory(t), 'my plants.db')
+  const input = join(createDirectory(t), 'plants.ndjson')
+  writeFileSync(input, '{"name":"a","tag":""}\n')
+  const DATABASE_URL = `file:${path}`
+  t.equal((await runCommand(['import', input], { DATABASE_URL })).code, 0)
+  const env = { ...mounted(path), DATABASE_URL }
+  for (const args of [
+    ['token', 'create', '--name', 'new'],
+    ['import', input, '--again'],
+  ]) {
+    const { code, stderr } = await spawnCli(t, args, env).ended
+    t.match({ code, stderr }, { code: 1, stderr: /my plants\.db is mounted without its log: mount its dir/ })
+  }
+  t.match(await spawnCli(t, ['verify'], env).ended, { code: 0, stdout: /1 plant,/ })
+})
 
 for (const [title, make, reason] of refused)
   test(`every command refuses a file with ${title}, and leaves it unchanged`, async (t) => {

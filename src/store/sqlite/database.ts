@@ -1,8 +1,9 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
 // durable, and creates missing tables.
 import { randomBytes } from 'node:crypto'
-import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
+import { fsyncSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { attempt } from '../../attempt.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
@@ -34,6 +35,10 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
+    // The log would stay in the directory of the mount point, such as that of a container (proc_pid_mountinfo(5)).
+    const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))
+    if (mounts?.includes(` ${resolveLinks(path).replaceAll(' ', '\\040')} `))
+      throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
     // SQLite would delete the log, or share the index with a process that still uses the missing database.
     if (left && !before?.size)
       throw new StoreRefused(
