@@ -261,6 +261,15 @@ test('the same command continues an import with --again until its results are sh
   t.strictSame(named(await readPlants(url)), ['a', 'b', 'a', 'b'])
 })
 
+test('an interrupted import with --again may have no valid record with other options', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, names.map((name) => line(name, { x: 1 })).join(''))
+  const { position } = await interrupt(t, url, path, '--again', '--ignore-unknown')
+  const run = (option: string) => runCommand(['import', path, '--again', option], { DATABASE_URL: url })
+  t.match(await run('--skip-invalid'), { code: 1, stdout: /^0 added/, stderr: /input: no new plants\n/ })
+  t.match(await run('--ignore-unknown'), { code: 0, stdout: `${separate(names.length - position)} added` })
+})
+
 test('a file is refused if it has changed since an interrupted import with --again', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url, undefined, '--again')

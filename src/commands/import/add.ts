@@ -33,7 +33,8 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }
-  return isAgain ? close({ key: checked.newKey, value: before }) : undefined
+  // Without valid records there is no batch, and no note.
+  return isAgain && before !== '' ? close({ key: checked.newKey, value: before }) : undefined
 }
 
 function close({ key, value }: Pick<Match, 'key' | 'value'>): NoteChange {
