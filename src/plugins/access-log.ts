@@ -109,11 +109,14 @@ async function lastClose(): Promise<void> {
   await new Promise(setImmediate)
 }
 
-/** Removes the values from the query of a URL. For the router, a query also starts at `#`. */
+/**
+ * Removes the values from the query of a URL. For the router, a query also starts at `#`. Keeps the = at the end of a
+ * name without a value, which may be a token in base64.
+ */
 function withoutValues(url: string): string {
   const start = url.search(/[?#]/)
   if (start === -1) return url
-  return url.slice(0, start) + url.slice(start).replaceAll(/=[^&]*/g, '=')
+  return url.slice(0, start) + url.slice(start).replaceAll(/(?<!=)=+[^&=][^&]*/g, '=')
 }
 
 /** Returns the address of a client. A dual-stack socket shows an IPv4 address with the prefix `::ffff:`. */

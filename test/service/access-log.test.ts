@@ -3,10 +3,12 @@ import { once } from 'node:events'
 import { networkInterfaces } from 'node:os'
 import { test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
-import { ask, findAdmin, request, type Service, startService } from '../support/service.ts'
+import { ask, findAdmin, request, type Service, startService, token } from '../support/service.ts'
 import { compose, send } from '../support/wire.ts'
 
 const patienceMs = 15_000
+/** A token as `openssl rand -base64 16` prints it. */
+const padded = 'MTIzNDU2Nzg5MGFiYw=='
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
 
 /** The access lines so far, without the last one, which may be incomplete. */
@@ -16,7 +18,11 @@ function readLines(service: Service): Record<string, unknown>[] {
 }
 
 test('each request gets one line, without tokens or values of its query', async (t) => {
-  const service = await startService(t, { TRUST_PROXY: 'loopback', LOG_FORMAT: 'json' }, createDirectory(t))
+  const service = await startService(
+    t,
+    { TRUST_PROXY: 'loopback', LOG_FORMAT: 'json', ACCESS_TOKENS: `${token},${padded}` },
+    createDirectory(t),
+  )
   await request(`${service.url}/plants`, {
     body: { name: 'a', tag: '' },
     headers: { 'x-request-id': 'mine-1' },
@@ -29,7 +35,7 @@ test('each request gets one line, without tokens or values of its query', async 
   await request(`${service.url}/plants`, {
     headers: { authorization: `Bearer ${own}`, 'x-forwarded-for': own },
   })
-  for (const target of ['/plants#a=secret', '/%ff'])
+  for (const target of [`/plants?${padded}&b==secret&c=`, '/plants#a=secret', '/%ff'])
     await send(Number(new URL(service.url).port), compose({ target }))
   t.match(await service.stop(), { code: 0 })
   t.match(readLines(service), [
@@ -39,6 +45,7 @@ test('each request gets one line, without tokens or values of its query', async 
     { status: 400, problem: 'invalid-request', remoteAddress: '127.0.0.1' },
     { url: /^\/\*\*\*/, status: 404, problem: 'not-found' },
     { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number, remoteAddress: '***' },
+    { url: '/plants?***&b=&c=', status: 400 },
     { url: '/plants#a=', status: 400 },
     { url: '/%ff', status: 400, problem: 'invalid-request' },
   ])
