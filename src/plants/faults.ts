@@ -32,11 +32,10 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
 export function describeFaults(errors: readonly ErrorObject[], part: Part): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
-    const fault = { ...describe(error, part), ...locate(error, part) }
     // An empty string has only a length fault, and a parameter only one fault.
-    const key =
-      fault.parameter ??
-      `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
+    if (part === 'body' && error.keyword === 'pattern' && error.data === '') continue
+    const fault = { ...describe(error, part), ...locate(error, part) }
+    const key = fault.parameter ?? `${fault.detail} ${fault.pointer}`
     if (!faults.has(key)) faults.set(key, fault)
   }
   return [...faults.values()]

@@ -119,8 +119,7 @@ function toProblemError(error: FastifyError, request: FastifyRequest): ProblemEr
   // The problem states the outcome, and reveals no internals.
   if (error instanceof StoreUnavailable) return new ProblemError(problems[error.outcome])
   if (error.validation) return invalid(findFaults(request))
-  const { statusCode = 500 } = error
-  const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.internal
+  const other = Number(error.statusCode) < 500 ? problems.brokenOff : problems.internal
   return new ProblemError(frameworkProblems[error.code] ?? other)
 }
 
@@ -147,9 +146,8 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
       else count(answerClientError(error, socket, basePath))
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
-      const { server, id } = request
-      server.logEnd?.(request, reply)
-      server.errorHandler(error, request, reply.header(...nosniff).header('x-request-id', id))
+      request.server.logEnd?.(request, reply)
+      request.server.errorHandler(error, request, reply.header(...nosniff).header('x-request-id', request.id))
     },
   }
 }

@@ -88,6 +88,5 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
 }
 
 function describeFault(error: Error & { code?: unknown } = new Error('no response')): string {
-  const { code } = error
-  return typeof code === 'number' ? `the collector returned ${code}` : describeFailure(error)
+  return typeof error.code === 'number' ? `the collector returned ${error.code}` : describeFailure(error)
 }

@@ -18,7 +18,7 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   ['\ufeff{"name":"a","tag":"b"}', 'format '],
   ['{"name":"a","tag":"b","\\ud800":"\\udc00"}', 'unknown /\ufffd'],
   ['{"name":"\\ud800","x":"\\ud800"}', 'text /name', 'required /tag', 'unknown /x'],
-  ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag'],
+  ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag', 'text /tag'],
   [`{"name":"\\ud800${'x'.repeat(255)}","tag":""}`, 'length /name', 'text /name'],
   [{ name: ' '.repeat(256), tag: 'b' }, 'length /name', 'text /name'],
   [Buffer.from('{"name":"\xff","tag":"b"}', 'latin1'), 'format '],
