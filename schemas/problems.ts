@@ -91,7 +91,7 @@ export type KnownProblem = { readonly code: ProblemCode; readonly detail: string
 export const problems = {
   faults: (count: number) =>
     say('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
-  notHttp: say('invalid-request', 'This is not an HTTP/1.1 request.'),
+  notHttp: say('invalid-request', 'This is not a valid HTTP/1.1 request.'),
   badPath: say('invalid-request', 'The path is not a valid URL path.'),
   bodyLength: say('invalid-request', 'The body does not match its Content-Length.'),
   brokenOff: say('invalid-request', 'The request could not be processed, or it ended too early.'),

@@ -46,8 +46,8 @@ export const rate = decoded('a rate like 100/s, 600/m or 5000/h, or off', (given
   return count === undefined ? undefined : { count: Number(count), perMs: unitMs[unit] as number }
 })
 
-/** A comma-separated list, possibly empty. */
-export const list = decoded('a comma-separated list', (given) => {
+/** A comma-separated list; an empty string is an empty list. */
+export const list = decoded('a comma-separated list with at least one entry', (given) => {
   const parts = split(given)
   return given !== '' && parts.length === 0 ? undefined : parts
 })
@@ -124,12 +124,12 @@ function toOrigin(given: string): string | undefined {
 }
 
 /** One URL, without credentials, white space or a fragment. */
-export const secureUrl = decoded('a URL with https (http on a loopback address)', (given) =>
+export const secureUrl = decoded('an https URL (http on loopback) without user or fragment', (given) =>
   isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s#\\]*)?$/.test(given) ? given : undefined,
 )
 
 /** An issuer URL has no query (OpenID Connect Discovery 1.0, section 3). */
-export const issuer = decoded('a URL with https and without a query', (given) =>
+export const issuer = decoded('an https URL (http on loopback) without user, query or fragment', (given) =>
   isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s?#\\]*)?$/.test(given) ? given : undefined,
 )
 

@@ -214,7 +214,7 @@ test('a command names an invalid setting as the user wrote it, with exit code 1'
     [[], { ACCESS_TOKENS_FILE: 'not-there' }, '', /^ACCESS_TOKENS_FILE cannot be read: ENOENT[^\n]*$/],
     [[], { DATABASE_URL_FILE: '~/p.db' }, '', /^DATABASE_URL_FILE has a ~, [^\n]+: use \/\S+\/p\.db$/],
     [[], { ACCESS_TOKENS_FILE: 'latin1' }, '', /^ACCESS_TOKENS_FILE cannot be read: [^\n]+ utf-8$/],
-    [[], { OIDC_ISSUER: 'https://a:secret@b' }, '', /^OIDC_ISSUER must be [^\n]+ without a query$/],
+    [[], { OIDC_ISSUER: 'https://a:secret@b' }, '', /^OIDC_ISSUER must be [^\n]+ query or fragment$/],
     [[], { DATABASE_URL: 'file://a:secret@b/c' }, '', /^DATABASE_URL does not name a file: write [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'empty' }, '', /^ACCESS_TOKENS_FILE empty is empty$/],
     [[], { DATABASE_URL_FILE: 'url' }, '', /^DATABASE_URL_FILE must start with file:[^\n]+$/],
