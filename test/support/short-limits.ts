@@ -4,7 +4,7 @@
 import { registerHooks } from 'node:module'
 import { isFull } from './full.ts'
 
-const divisor = 3
+export const divisor = isFull ? 1 : 2
 const sources = import.meta.resolve('../../src/')
 const timeout = /^((?:export )?const \w+Ms = |.*\b\w+(?:Timeout|Interval): )([\d_]+)\b/gm
 
