@@ -35,7 +35,8 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
     // An empty string has only a length fault, and a parameter only one fault.
     if (part === 'body' && error.keyword === 'pattern' && error.data === '') continue
     const fault = { ...describe(error, part), ...locate(error, part) }
-    const key = fault.parameter ?? `${fault.detail} ${fault.pointer}`
+    // A text may have a character that is not allowed, and a lone surrogate.
+    const key = fault.parameter ?? `${fault.code} ${fault.pointer} ${error.keyword === wellFormed}`
     if (!faults.has(key)) faults.set(key, fault)
   }
   return [...faults.values()]
