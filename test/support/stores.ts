@@ -66,9 +66,13 @@ export async function openStore(
   return (await engineOf(url).open(url, { mode, create, logger, ...options })) as Store
 }
 
-/** Opens the store at a URL; it closes when the test ends. */
+/** Opens the store at a URL; it closes when the test ends. With short time-outs, a busy machine may need more attempts. */
 export async function open(t: Test, url: string, options: Partial<OpenOptions> = {}): Promise<Store> {
-  const store = await openStore(url, options)
+  const retry = (error: Error) => {
+    if (/no server was ready within/.test(error.message)) return openStore(url, options)
+    throw error
+  }
+  const store = await openStore(url, options).catch(retry).catch(retry).catch(retry)
   t.teardown(() => store.close())
   return store
 }
