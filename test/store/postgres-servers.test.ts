@@ -7,7 +7,9 @@ import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { createToken } = await import('../../src/tokens/tokens.ts')
-const { add, collectLines, entry, listNames, open, unavailable } = await import('../support/stores.ts')
+const { add, collectLines, entry, listNames, open, openStore, unavailable } = await import(
+  '../support/stores.ts'
+)
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
@@ -240,7 +242,7 @@ tap.test('creates a store only if no server can have one', { timeout }, async (t
   const { relay, port } = await startRelay(t, one.url())
   const url = `postgres://postgres@127.0.0.1:${other.ports},127.0.0.1:${port}/postgres`
   relay.freeze()
-  await t.rejects(open(t, url), { message: /no server was ready within/ })
+  await t.rejects(openStore(url), { message: /no server was ready within/ })
   relay.thaw()
   for (let n = 0; n < 5; n++) t.strictSame(await listNames(await open(t, url)), ['a'])
   t.match(await other.primary.query("SELECT to_regclass('plants') AS plants"), [{ plants: null }])

@@ -69,7 +69,7 @@ it('the server ends the session of a silent client', async (t) => {
 
 it('answers in time if the server is frozen', async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
-  const store = await eventually(() => open(t, url))
+  const store = await open(t, url)
   await eventually(() => add(store, 'a'))
   await listNames(store)
   relay.freeze()
