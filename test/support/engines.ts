@@ -32,7 +32,8 @@ const postgres: Engine = {
   async createDatabase() {
     const server = await sharedServer()
     const name = `test_${randomBytes(8).toString('hex')}`
-    await server.query(`CREATE DATABASE ${name}`)
+    // Half the processor time of the default, wal_log.
+    await server.query(`CREATE DATABASE ${name} STRATEGY file_copy`)
     return server.url(name)
   },
 }
