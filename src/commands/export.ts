@@ -92,25 +92,22 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     await turn()
     const last = Math.min(position + pagePlants, head)
     const plants = await store.plants(position, last, pagePlants)
-    try {
-      if (plants.length !== last - position) throw new Error('a plant is missing')
-      if (plants.some(isDamaged)) throw new Error('a plant was changed')
-      // An item ends with a brace.
-      const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)
-      const items = plants.map((plant) => (withId ? addId(plant) : plant.item))
-      if (format === 'json') yield (position === after ? '\n' : ',\n') + items.join(',\n')
-      else yield format === 'csv' ? toRows(items, columns) : `${items.join('\n')}\n`
-    } catch (cause) {
-      const message = `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`
-      throw new CommandError(message, { cause })
-    }
+    if (plants.length !== last - position || plants.some(isDamaged))
+      throw new CommandError(
+        `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`,
+      )
+    // An item ends with a brace.
+    const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)
+    const items = plants.map((plant) => (withId ? addId(plant) : plant.item))
+    if (format === 'json') yield (position === after ? '\n' : ',\n') + items.join(',\n')
+    else yield format === 'csv' ? toRows(items, columns) : `${items.join('\n')}\n`
     position = last
     show(position - after)
   }
   if (format === 'json') yield '\n]\n'
 }
 
-/** Formats items as rows of CSV (RFC 4180). Throws if one is damaged. */
+/** Formats items as rows of CSV (RFC 4180). */
 function toRows(items: string[], columns: string[]): string {
   // An unquoted U+FEFF could be mistaken for the byte order mark of another file.
   const quote = (one: string) => (/^sep=|[",\r\n\ufeff]/i.test(one) ? `"${one.replaceAll('"', '""')}"` : one)
