@@ -78,7 +78,7 @@ export function copyVerified(from: string | NodeJS.ReadableStream, to: string, o
 
 /** Creates and verifies a copy in a temporary file, then writes it to stdout. */
 async function writeVerified(from: string, options: CopyOptions) {
-  const copy = join(process.env.TMPDIR ?? dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
+  const copy = join(process.env.TMPDIR || dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
   const file = await open(copy)
   // The file disappears with the open descriptor, even if the process is killed.
