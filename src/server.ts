@@ -106,8 +106,8 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
     logger,
     mode: 'serve',
     create: true,
-    made: () => (isNew = true),
-    lost: () => losses++,
+    onCreate: () => (isNew = true),
+    onLoss: () => losses++,
   })
   return { store, isNew }
 }

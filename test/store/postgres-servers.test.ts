@@ -62,7 +62,7 @@ tap.test('gives new names to lists of a log that lost plants and grew again', { 
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const { logger, lines } = collectLines()
   let lost = 0
-  const told = { logger, lost: () => lost++ }
+  const told = { logger, onLoss: () => lost++ }
   const stores = [await open(t, cluster.url(), told), await open(t, cluster.url())] as const
   const sightings = new Sightings()
   const lookAll = async () => {

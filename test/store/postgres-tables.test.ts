@@ -15,7 +15,7 @@ const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('
 testPostgres('follows tables that are restored in place, and counts each loss', async (t, url) => {
   const client = await connect(t, url)
   let lost = 0
-  const store = await open(t, url, { lost: () => lost++ })
+  const store = await open(t, url, { onLoss: () => lost++ })
   await add(store, 'a')
   t.strictSame(await listNames(store), ['a'])
   const sightings = new Sightings()

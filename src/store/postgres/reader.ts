@@ -17,7 +17,7 @@ type Row = { position: number; mark: string; doubt: string | null; marks: Record
  * Returns a function that reads the head. It rejects if the server may have been deposed. It reports a loss if the last
  * plant that it read is no longer in the log.
  */
-export function makeHeadReader({ mode, logger, lost }: OpenOptions) {
+export function makeHeadReader({ mode, logger, onLoss }: OpenOptions) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const seen = last
@@ -31,7 +31,7 @@ export function makeHeadReader({ mode, logger, lost }: OpenOptions) {
     if (last === seen && found[seen.position] !== seen.mark) {
       const what = `plant ${seen.position} is missing or different, and the log now ends at ${position}`
       logger.error({ seen: seen.position, now: position }, `the database has lost plants: ${what}`)
-      lost?.()
+      onLoss?.()
     }
     last = { position, mark }
     return { position, mark, markOf: (asked) => found[asked] }

@@ -50,7 +50,7 @@ export async function createStore(session: Session, options: OpenOptions): Promi
   const found = await findStore(session)
   const id = found ?? (await makeTables(session, options))
   await session.query('COMMIT')
-  if (found === undefined) options.made?.()
+  if (found === undefined) options.onCreate?.()
   return id
 }
 

@@ -6,8 +6,8 @@ import { makeTokens } from './sql-tokens.ts'
 
 type Shared = Omit<SqlStore, 'id' | 'log' | 'status' | 'close'>
 
-/** `checks`: of this engine. `adopted`: called with the id that was taken over from another store. */
-export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) => {}): Shared {
+/** `checks`: of this engine. `onAdopt`: called with the id that was taken over from another store. */
+export function makeSqlStore(sql: Sql, checks: Checks, onAdopt = (_id: string) => {}): Shared {
   const { select, execute } = sql
   const makeCheck = (text: string) => async () => (await select(text)).map(({ fault }) => String(fault))
   const queries = Object.entries({ ...checks, ...sharedChecks })
@@ -31,7 +31,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, adopted = (_id: string) =
     checks: Object.fromEntries(queries.map(([part, text]) => [part, makeCheck(text)])),
     async adopt(id) {
       const isAdopted = (await execute(adopt, [id])) === 1
-      if (isAdopted) adopted(id)
+      if (isAdopted) onAdopt(id)
       return isAdopted
     },
     async put(plants) {

@@ -28,7 +28,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const writer = await startWriter({ path, create }, options.logger)
-  if (isNew) options.made?.()
+  if (isNew) options.onCreate?.()
   try {
     const db = new DatabaseSync(path, { readOnly: true, timeout: readLockMs })
     writer.files.check()
