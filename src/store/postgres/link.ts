@@ -20,7 +20,7 @@ export function makeLink(servers: Servers, role: Role) {
   const connect = shareRun(() => servers.connect(role).then((session) => (current = session)))
 
   /** Drops the connection. Work in progress is repeated on a new one, after a barrier. */
-  function renew(): void {
+  function drop(): void {
     current?.destroy()
     current = undefined
   }
@@ -45,7 +45,7 @@ export function makeLink(servers: Servers, role: Role) {
       const failure = failureOf(session.server, error as Error)
       // Other work on the session may already have reported the failure.
       if (session === current) {
-        renew()
+        drop()
         servers.reportFailure(failure, role)
       }
       throw failure
@@ -81,7 +81,7 @@ export function makeLink(servers: Servers, role: Role) {
       running++
       return repeat(work, deadlineMs).finally(() => running--)
     },
-    renew,
+    drop,
     /** Number of running jobs. */
     running: () => running,
   }

@@ -38,7 +38,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const { append, execute } = servers.isReading ? { append: refuseWrite, execute: refuseWrite } : writer
   const select: Sql['select'] = (text, values = []) => {
     const read = async (session: Session) => {
-      if (!servers.isReading) await session.prove()
+      if (!servers.isReading) await session.passBarrier()
       return (await session.query<Row>({ text, values })).rows
     }
     return lookUps.run(read).catch(refuse('unread'))

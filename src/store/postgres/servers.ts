@@ -151,7 +151,7 @@ export class Servers {
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
         // The whole log of a primary must be on its standbys.
-        if (!this.isReading) await session.prove()
+        if (!this.isReading) await session.passBarrier()
         return session
       } catch (error) {
         throw failureOf(session.server, error as Error)

@@ -137,7 +137,7 @@ export class Session {
    * message is on the standbys, so is everything before it, such as plants that no standby had when the primary
    * restarted. Does not complete while the standbys do not respond.
    */
-  readonly prove = makeLease(() => this.commit(barrier))
+  readonly passBarrier = makeLease(() => this.commit(barrier))
 
   destroy(): void {
     this.#client.connection.stream.destroy()

@@ -64,7 +64,7 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
         if (!sent) throw error
         // The server may show plants that no standby has. Even after an error, COMMIT may have succeeded: a server that
         // cannot sync its log stops with an error, and may recover the transaction.
-        heads.renew()
+        heads.drop()
         throw new Error(error.message)
       })
       return result
