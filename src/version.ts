@@ -9,8 +9,8 @@ const packageFile = new URL('package.json', root)
 /** The version of the package, the contract and the client. */
 export const { version }: { version: string } = JSON.parse(readFileSync(packageFile, 'utf8'))
 
-/** How messages name the command: npx finds it in a clone; an installed command is on PATH. */
-export const command = isSource ? 'npx plant-store' : 'plant-store'
+/** How messages name this command line: npx finds it in a clone; an installed command is on PATH. */
+export const commandName = isSource ? 'npx plant-store' : 'plant-store'
 
 /** Written by package/build.ts; missing in a checkout. */
 const commit = new URL('commit', import.meta.url)

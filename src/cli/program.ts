@@ -1,13 +1,13 @@
 // The program: its commands and its help.
 import { Command, Help } from 'commander'
 import { makeMask, maskUrl } from '../mask.ts'
-import { build, command } from '../version.ts'
+import { build, commandName } from '../version.ts'
 
 const width = 80
 
 const help = `
-DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${command} serve --help
-lists the other settings, and ${command} config shows the effective values.
+DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${commandName} serve --help
+lists the other settings, and ${commandName} config shows the effective values.
 
 Exit codes: 0 success, 1 failure (or invalid records), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`

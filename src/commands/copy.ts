@@ -8,7 +8,7 @@ import type { Store, StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { isDamaged } from '../store/sql/checksum.ts'
-import { command as program } from '../version.ts'
+import { commandName } from '../version.ts'
 import { notePrefix } from './import/check.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
@@ -96,7 +96,7 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
   for (;;) {
     const plants = await source.plants(done, end, batch)
     const isFaulty = (one: StoredPlant, index: number) => isDamaged(one) || one.position !== done + index + 1
-    if (plants.some(isFaulty)) throw new CommandError(`--from is damaged: see ${program} verify`)
+    if (plants.some(isFaulty)) throw new CommandError(`--from is damaged: see ${commandName} verify`)
     // After the last batch, reads one more plant: the target must not have any.
     const present = await target.plants(done, end, plants.length || 1)
     checksum.update(compare(present, plants.slice(0, present.length), done))

@@ -10,7 +10,7 @@ import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, nameDatabase, withStore } from '../store/engines.ts'
 import { isDamaged } from '../store/sql/checksum.ts'
-import { command as program } from '../version.ts'
+import { commandName } from '../version.ts'
 
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
 type Format = (typeof formats)[keyof typeof formats]
@@ -94,7 +94,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     const plants = await store.plants(position, last, pagePlants)
     if (plants.length !== last - position || plants.some(isDamaged))
       throw new CommandError(
-        `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`,
+        `plants ${position + 1} to ${last} are damaged; ${commandName} verify reports the faults`,
       )
     // An item ends with a brace.
     const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)

@@ -6,13 +6,13 @@ import type { Token, TokenTable } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { hashToken, readTokenId } from '../tokens/format.ts'
 import { createToken, isValidAt, rotateToken, type Scope, scopes } from '../tokens/tokens.ts'
-import { command as program } from '../version.ts'
+import { commandName } from '../version.ts'
 
 const maxNameLength = 100
 const dayMs = 24 * 3_600_000
 /** Seconds by unit of a duration. */
 const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
-const listCommand = `${program} token list`
+const listCommand = `${commandName} token list`
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `

@@ -5,7 +5,7 @@ import { giveToOwner, syncDirectoryOf } from '../file-system.ts'
 import { SettingError } from '../setting-values.ts'
 import type { TokenTable } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { command } from '../version.ts'
+import { commandName } from '../version.ts'
 import { makeToken } from './format.ts'
 import { createToken, isValidAt } from './tokens.ts'
 
@@ -24,7 +24,7 @@ export async function introduceTokens(table: TokenTable, { file: path, plantsUrl
   const token = await createFirst(table, file)
   if (token === undefined) {
     const valid = (await table.all()).filter(isValidAt(Date.now())).length
-    return `valid tokens: ${valid}. To create ${valid ? 'another' : 'one'}: ${command} token create --name NAME`
+    return `valid tokens: ${valid}. To create ${valid ? 'another' : 'one'}: ${commandName} token create --name NAME`
   }
   const place = file
     ? `so one was created and written to ${file}, which only you can read.`

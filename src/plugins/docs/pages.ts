@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { problemTypeNames } from '../../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
-import { command, root } from '../../version.ts'
+import { commandName, root } from '../../version.ts'
 
 /** The example programs. The relative links of the guide work here as in the repository. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
@@ -14,7 +14,7 @@ export function readOwn(path: string, folder: string | URL = root): string {
 
 /** Reads a file in `static/`, and fills in `{{base}}`, `{{command}}` and the names in `more`. */
 export function fill(base: string, file: string, more: Record<string, unknown> = {}): string {
-  const texts: Record<string, unknown> = { base, command, ...more }
+  const texts: Record<string, unknown> = { base, command: commandName, ...more }
   const text = readOwn(`static/${file}`, import.meta.url)
   return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(texts[name]))
 }
