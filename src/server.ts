@@ -71,7 +71,7 @@ export async function runService(settings: Settings): Promise<void> {
     app.server.maxConnections = settings.maxConnections ?? deriveMaxConnections()
     const url = await listen(app, settings, () => 'listening')
     isListening = true
-    admin?.serve(store)
+    admin?.attachStore(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
     const { host, basePath, accessTokens, oidcIssuer, firstTokenFile: file } = settings
     const plantsUrl = `${url}${basePath}plants`

@@ -56,7 +56,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     ...metrics,
     origin,
     /** Makes /readyz depend on the store, and adds the metrics of the store. */
-    serve(store: Store): void {
+    attachStore(store: Store): void {
       // An empty batch tests the requirements of any batch: the file, the lock, the standbys. Lists need the head.
       const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')

@@ -45,7 +45,7 @@ test('the service is not ready while its store cannot be written or does not ans
     hangs: () => hanging.promise,
     drains: () => draining.promise,
   }
-  const { url, serve, drain } = await startAdmin(t)
+  const { url, attachStore, drain } = await startAdmin(t)
   const starting = await ask(`${url}/readyz`)
   t.match(starting, unready('starting'))
   t.equal(starting.headers.get('retry-after'), '1')
@@ -53,7 +53,7 @@ test('the service is not ready while its store cannot be written or does not ans
     asked++
     return answers[state]()
   }
-  serve(makeStore({ append }))
+  attachStore(makeStore({ append }))
   t.match(await ask(`${url}/readyz?verbose`), ready)
   state = 'fails'
   t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
@@ -72,7 +72,7 @@ test('the service is not ready while its store cannot be written or does not ans
   t.match(await early, unready('draining'))
   t.match(await ask(`${url}/readyz`), unready('draining'))
   const unread = await startAdmin(t)
-  unread.serve(makeStore({ head: () => Promise.reject(new Error('no head')) }))
+  unread.attachStore(makeStore({ head: () => Promise.reject(new Error('no head')) }))
   t.match(await ask(`${unread.url}/readyz`), unready('store-not-writable'))
 })
 
@@ -96,8 +96,8 @@ test('the admin server answers errors with problems, and every answer has its he
 
 test('the metrics leave out values that the store does not return in time', async (t) => {
   let head = async (): Promise<{ position: number }> => ({ position: 7 })
-  const { url, serve, meter } = await startAdmin(t)
-  serve(makeStore({ head: () => head() }))
+  const { url, attachStore, meter } = await startAdmin(t)
+  attachStore(makeStore({ head: () => head() }))
   const readMetrics = async () => (await ask(`${url}/metrics`)).text
   const first = await readMetrics()
   t.match(first, '\nplant_store_head_position 7\n')
@@ -209,8 +209,8 @@ test('is live but not ready until its database answers, and exits at once on SIG
 test('is not ready while commits wait for a missing standby', async (t) => {
   const server = await ownServer()
   const store = await open(t, server.url())
-  const { url, serve } = await startAdmin(t, server.url())
-  serve(store)
+  const { url, attachStore } = await startAdmin(t, server.url())
+  attachStore(store)
   const isReady = async () => (await ask(`${url}/readyz`)).status === 200
   const reload = () => server.query('SELECT pg_reload_conf()')
   await until(isReady)
@@ -229,8 +229,8 @@ test('is not ready while commits wait for a missing standby', async (t) => {
 })
 
 test('the health check of the image asks the service without a proxy', async (t) => {
-  const { url, drain, serve } = await startAdmin(t)
-  serve(makeStore())
+  const { url, drain, attachStore } = await startAdmin(t)
+  attachStore(makeStore())
   const { port } = new URL(url)
   const proxy = {
     NODE_USE_ENV_PROXY: '1',
