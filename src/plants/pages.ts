@@ -19,7 +19,7 @@ const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 const aimedBytes = 0.9 * pageBytes
 /** Assumed mean size of an item before the first read. */
 const usualBytes = 100
-const maxKeptBytes = 32 * 2 ** 20
+const maxCacheBytes = 32 * 2 ** 20
 /** Compression is useless if a page and its headers fit into one packet. */
 const fewestBytes = 1024
 /** Limits of concurrent reads, of compressions (`maxReads` if the client refuses a plain page), and of long lists. */
@@ -34,8 +34,8 @@ type Part = { array: Buffer; reached: number }
 
 export class Pages {
   readonly #log: PlantLog
-  readonly #kept = new LRUCache<string, Buffer>({
-    maxSize: maxKeptBytes,
+  readonly #cache = new LRUCache<string, Buffer>({
+    maxSize: maxCacheBytes,
     sizeCalculation: (page, name) => page.length + name.length + 200,
   })
   readonly #reading = new Map<string, Promise<Part>>()
@@ -49,7 +49,7 @@ export class Pages {
     this.#log = log
     meter.counter('plant_store_page_cache_hits_total', 'Pages found in the cache.', () => this.#hits)
     meter.counter('plant_store_page_cache_misses_total', 'Pages not in the cache.', () => this.#misses)
-    meter.gauge('plant_store_page_cache_bytes', 'Size of the cached pages.', () => this.#kept.calculatedSize)
+    meter.gauge('plant_store_page_cache_bytes', 'Size of the cached pages.', () => this.#cache.calculatedSize)
   }
 
   /**
@@ -58,23 +58,23 @@ export class Pages {
    */
   get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
     const [best = 'identity'] = codings
-    const bytes = this.#kept.get(nameOf(range, best))
+    const bytes = this.#cache.get(nameOf(range, best))
     if (bytes === undefined) return this.#make(range, codings)
     this.#hits++
     return { coding: best, bytes }
   }
 
   async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
-    const kept = this.#kept.get(range.etag)
-    if (kept) this.#hits++
-    const page = kept ?? (await this.#read(range))
+    const cached = this.#cache.get(range.etag)
+    if (cached) this.#hits++
+    const page = cached ?? (await this.#read(range))
     if ('array' in page) return this.#open(range, page, codings)
     const [best = 'identity'] = codings
     const isPlain = codings.includes('identity')
     const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
     const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
-    this.#kept.set(nameOf(range, best), bytes)
+    this.#cache.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
   }
 
@@ -85,18 +85,18 @@ export class Pages {
     const read = () => this.#readPart(range, range.after)
     const part = await inTime(this.#once(this.#reading, range.etag, read))
     if (part.reached < range.last) return part
-    this.#kept.set(range.etag, part.array)
+    this.#cache.set(range.etag, part.array)
     return part.array
   }
 
   /** Calls `make`. Concurrent callers with the same name share the result. */
   #once<T>(making: Map<string, Promise<T>>, name: string, make: () => Promise<T>): Promise<T> {
-    let coming = making.get(name)
-    if (coming) return coming
+    let pending = making.get(name)
+    if (pending) return pending
     if (making.size >= maxReads) throw new StoreUnavailable('overloaded', 'too many lists are being read')
-    coming = make().finally(() => making.delete(name))
-    making.set(name, coming)
-    return coming
+    pending = make().finally(() => making.delete(name))
+    making.set(name, pending)
+    return pending
   }
 
   /** Reads as many plants after `after` as fit into a page. If the part is too large, reads again with fewer plants. */

@@ -12,7 +12,7 @@ const makeMap = () => new Map<unknown, Promise<Buffer>>()
 /** For scopes with few distinct responses. */
 export const compress = fp(async (app) => {
   /** Cached bytes by coding, then by the path of a file or by the uncompressed string. */
-  const kept = { zstd: makeMap(), br: makeMap(), gzip: makeMap(), identity: makeMap() }
+  const cache = { zstd: makeMap(), br: makeMap(), gzip: makeMap(), identity: makeMap() }
 
   app.addHook('onSend', async ({ headers }, reply, payload) => {
     if (reply.problem !== undefined) return payload
@@ -29,9 +29,9 @@ export const compress = fp(async (app) => {
     const read = async () => (isFile ? buffer(payload) : Buffer.from(payload))
     const make = async () => (coding === 'identity' ? read() : compressors[coding](await read()))
     const key = isFile ? payload.path : payload
-    const made = kept[coding].get(key) ?? make()
-    kept[coding].set(key, made)
-    made.catch(() => kept[coding].delete(key))
+    const made = cache[coding].get(key) ?? make()
+    cache[coding].set(key, made)
+    made.catch(() => cache[coding].delete(key))
     // The file has been opened, but is not read if its bytes are cached.
     if (isFile) payload.on('error', () => {})
     const bytes = await made.finally(() => isFile && payload.destroy())
