@@ -1,8 +1,7 @@
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte is the primary code.
-const busy = 5
-const full = 13
-/** CANTOPEN, IOERR, CORRUPT, NOTADB: memory and disk may differ after these errors. */
-const broken = [14, 10, 11, 26]
+const [busy, ioError, corrupt, full, cannotOpen, notADatabase] = [5, 10, 11, 13, 14, 26]
+/** Memory and disk may differ after these errors. */
+const broken = [ioError, corrupt, cannotOpen, notADatabase]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
 const unsynced = [1034, 1290]
 
@@ -12,8 +11,8 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 const primary = (error: unknown) => codeOf(error) & 0xff
 
 export const isFull = (error: unknown) => primary(error) === full
-/** True if a file cannot be created or written: IOERR, FULL, CANTOPEN. */
-export const isUnwritable = (error: unknown) => [10, full, 14].includes(primary(error))
+/** True if a file cannot be created or written. */
+export const isUnwritable = (error: unknown) => [ioError, full, cannotOpen].includes(primary(error))
 export const isBusy = (error: unknown) => primary(error) === busy
 /** True if the file must be reopened before the next write. */
 export const isBroken = (error: unknown) => broken.includes(primary(error))
