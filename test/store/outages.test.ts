@@ -23,7 +23,7 @@ test('logs failed and refused requests at most every ten seconds', async (t) => 
       requestId: 'one',
       outcome: 'unread',
       failures: 1,
-      err: { message: /as the test wants it/, stack: /\n/ },
+      err: { message: /made by the test/, stack: /\n/ },
     },
     {
       level: 40,

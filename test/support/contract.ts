@@ -67,7 +67,7 @@ export function nameSeen(operation: string, status: string | number, header = ''
 }
 
 /** Records a response. Returns in words where it contradicts the document. */
-export function holdAgainstContract(answer: Seen): string[] {
+export function findContractFaults(answer: Seen): string[] {
   const { method, path, status } = answer
   const place = `/paths/${escapeStep(path)}/${method.toLowerCase()}`
   const operation = resolve(place).node

@@ -184,7 +184,7 @@ export type Ended = Ran & { signal: NodeJS.Signals | null }
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
 /** The variables by which npm finds the registry. */
-const way =
+const registryVariables =
   /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
 
 /** Runs a program to its end. */
@@ -196,7 +196,7 @@ export async function run(
   const { input = '', cwd, env } = options
   // Without the tests' instruments.
   const { PATH, HOME } = process.env
-  const toRegistry = Object.entries(process.env).filter(([name]) => way.test(name))
+  const toRegistry = Object.entries(process.env).filter(([name]) => registryVariables.test(name))
   const own = { ...Object.fromEntries(toRegistry), PATH, HOME, NODE_V8_COVERAGE: '', ...env }
   const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
   noteProcess(child)

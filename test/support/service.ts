@@ -10,7 +10,7 @@ import { issuerOf } from '../../src/tokens/issuer.ts'
 import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { spawnCli } from './commands.ts'
-import { holdAgainstContract } from './contract.ts'
+import { findContractFaults } from './contract.ts'
 import { sqlite } from './engines.ts'
 import { openStore, type Store, silent } from './stores.ts'
 import { watchAnswers } from './watch.ts'
@@ -82,7 +82,7 @@ export async function request(
   const { status, headers: received } = response
   // A service with a base path has nothing at the paths of the contract.
   const path = status === 404 ? '' : new URL(url).pathname
-  const faults = holdAgainstContract({ method, path, status, headers: received, body: text })
+  const faults = findContractFaults({ method, path, status, headers: received, body: text })
   if (faults.length > 0) throw new Error(faults.join('; '))
   return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) }
 }

@@ -114,7 +114,7 @@ export async function openFailing(t: Test): Promise<{ store: Store; faults: Stor
 }
 
 function makeError(fault: StoreFault): Error {
-  const message = 'as the test wants it'
+  const message = 'made by the test'
   return fault === 'broken' ? new Error(message) : new StoreUnavailable(fault, message)
 }
 

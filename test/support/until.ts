@@ -17,7 +17,7 @@ export async function until(
   while (!(await isSo())) {
     if (performance.now() > endMs) {
       const instead = found ? `; found: ${inspect(await found())}` : ''
-      throw new Error(`waited ${patienceMs / 1000} s in vain for ${isSo}${instead}`)
+      throw new Error(`waited ${patienceMs / 1000} s for ${isSo}${instead}`)
     }
     await sleep(pauseMs)
   }

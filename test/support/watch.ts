@@ -1,6 +1,6 @@
 // Checks every response of a server in this process against the contract.
 import type { OutgoingHttpHeaders, Server, ServerResponse } from 'node:http'
-import { holdAgainstContract } from './contract.ts'
+import { findContractFaults } from './contract.ts'
 
 /** The contract has no paths outside the base path. */
 const elsewhere = ''
@@ -15,7 +15,7 @@ export function watchAnswers(server: Server, basePath: string, tell: (fault: str
     response.once('close', () => {
       // A truncated response is not checked; the client detects it by a reset.
       if (!response.writableFinished) return
-      const faults = holdAgainstContract({
+      const faults = findContractFaults({
         method: request.method as string,
         path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : elsewhere,
         status: response.statusCode,

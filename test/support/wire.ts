@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net'
 import type { Test } from 'tap'
-import { holdAgainstContract } from './contract.ts'
+import { findContractFaults } from './contract.ts'
 import { token } from './service.ts'
 
 export type WireAnswer = { status: number; headers: Headers; text: string }
@@ -42,7 +42,7 @@ export async function exchange(port: number, bytes: string | Buffer, count = 1):
   const [, method, target] = /^([A-Z]+) (\/[^ ?]*)/.exec(bytes.toString('latin1')) ?? []
   if (method === undefined || target === undefined || answers.length !== 1) return answers
   const { text, ...answer } = answers[0] as WireAnswer
-  const faults = holdAgainstContract({ method, path: target, ...answer, body: text })
+  const faults = findContractFaults({ method, path: target, ...answer, body: text })
   if (faults.length > 0) throw new Error(faults.join('; '))
   return answers
 }
