@@ -37,7 +37,7 @@ export class Servers {
   #pauseMs = 0
   #nextAttemptMs = 0
   /** During an outage, the attempt to connect that is in progress. */
-  #scout: Promise<Session> | undefined
+  #attempt: Promise<Session> | undefined
   /** A check of the timeline per server. Empty if the process never switches: read-only, or one server. */
   readonly #checks: (() => Promise<void>)[]
   /** True for a read-only store. Its queries have no time limit, because a command may read the whole store. */
@@ -93,12 +93,12 @@ export class Servers {
 
   /** Opens a session. During an outage, one attempt runs at a time, and all callers share its failure. */
   async connect(role: Role): Promise<Session> {
-    while (this.#scout) await this.#scout
+    while (this.#attempt) await this.#attempt
     if (this.#pauseMs === 0) return this.#connect(role)
-    this.#scout = sleep(Math.max(0, this.#nextAttemptMs - performance.now()))
+    this.#attempt = sleep(Math.max(0, this.#nextAttemptMs - performance.now()))
       .then(() => this.#connect(role))
-      .finally(() => (this.#scout = undefined))
-    return this.#scout
+      .finally(() => (this.#attempt = undefined))
+    return this.#attempt
   }
 
   async #connect(role: Role): Promise<Session> {

@@ -41,7 +41,9 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
    * for the standbys confirms the transaction, which may not be on them yet.
    */
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
+    /** The transaction whose COMMIT was sent, until another attempt shows that it is not in the log. */
     let sent: { result: T; trace: QueryConfig | 'none' } | undefined
+    /** True once a server had it: its outcome is unknown even if the next server lacks it. */
     let wasFound = false
     const attempt = async (session: Session) => {
       if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the response to COMMIT was lost')
