@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util'
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { maskUrl } from './mask.ts'
 import * as is from './setting-values.ts'
-import { SettingError } from './setting-values.ts'
+import { isQuoted, refuseTilde, SettingError } from './setting-values.ts'
 
 /**
  * `mask`: masks secrets in the value. `hasFile`: the variable with `_FILE` appended may name a file that contains the
@@ -169,7 +169,7 @@ function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, fro
 /** Trims a value, such as a secret that ends with a line feed. Throws SettingError if it is in quotation marks. */
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
-  if (is.isQuoted(trimmed))
+  if (isQuoted(trimmed))
     throw new SettingError(`${name} is in quotation marks; remove them (docker --env-file keeps them)`)
   return trimmed
 }
@@ -177,7 +177,7 @@ function clean(text: string, name: string): string {
 function readSecret(path: string, name: string): string {
   let text = ''
   try {
-    text = readUtf8(is.refuseTilde(path))
+    text = readUtf8(refuseTilde(path))
   } catch (error) {
     const { message } = error as Error
     throw new SettingError(`${name} ${error instanceof SettingError ? '' : 'cannot be read: '}${message}`)
