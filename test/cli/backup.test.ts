@@ -7,6 +7,7 @@ import fs, {
   rmSync,
   statSync,
   symlinkSync,
+  watch,
   writeFileSync,
 } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -154,10 +155,14 @@ test('backs up into a pipe, and restores from one', async (t) => {
   const sum = await sumLog(store)
   const directory = createDirectory(t)
   const backup = join(createDirectory(t), 'b.db')
-  t.match(await runShell(t, `plant-store backup - | cat >'${backup}'`, { DATABASE_URL: url }), {
+  const seen: unknown[] = []
+  const watcher = watch(dirname(path), (_, name) => seen.push(name))
+  t.match(await runShell(t, `plant-store backup - | cat >'${backup}'`, { DATABASE_URL: url, TMPDIR: '' }), {
     code: 0,
     stderr: `backed up 500 plants; verified, SHA-256 ${sum}\n`,
   })
+  watcher.close()
+  t.match(seen.join(), '.partial', 'with an empty TMPDIR, verifies the copy beside the database')
   const beside = readdirSync(dirname(path)).filter((name) => name.includes('partial'))
   t.strictSame(beside, [], 'leaves nothing behind')
   const restore = (name: string) => {
