@@ -55,6 +55,21 @@ testPostgres('does not read a page of a log that has changed', async (t, url) =>
   )
 })
 
+testPostgres('adds nothing if a trigger of the administrator skips a plant', async (t, url) => {
+  const client = await connect(t, url)
+  const store = await open(t, url)
+  await add(store, 'a')
+  await client.query(`CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RETURN CASE WHEN NEW.item NOT LIKE '%skip%' THEN NEW END; END $$;
+    CREATE TRIGGER skip BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION skip()`)
+  await t.rejects(add(store, 'b', 'skip', 'c'), {
+    ...unavailable('nothing-added'),
+    message: /a trigger skips/,
+  })
+  t.strictSame(await add(store, 'd'), ['added'])
+  t.strictSame(await listNames(store), ['a', 'd'])
+})
+
 testPostgres('refuses the database of another store', async (t, url) => {
   const client = await connect(t, url)
   const store = await open(t, url)

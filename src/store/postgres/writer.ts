@@ -168,7 +168,10 @@ function insertPlants(position: number, entries: Entry[]): { change: QueryConfig
   }
 }
 
+/** Its last line is no integer, and an error, if a trigger or a rule of the administrator has skipped a row. */
 const insert = `
-  INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
-  FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
-    AS added (id, item, checksum, n)`
+  WITH inserted AS (
+    INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
+    FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
+      AS added (id, item, checksum, n) RETURNING 1)
+  SELECT (nullif(count(*), cardinality($2)) || ' rows inserted: a trigger skips plants')::int FROM inserted`
