@@ -30,13 +30,15 @@ export function syncFile(path: string): void {
   syncAndClose(fs.openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
-/** Syncs the write-ahead log of a database, if it exists. */
-export function syncLog(path: string): void {
+/**
+ * Syncs the write-ahead log of a database, if it exists: another process may have just checkpointed and removed it.
+ * `ignored`: codes of errors.
+ */
+export function syncLog(path: string, ignored = /^ENOENT$/): void {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {
-    // Another process may have just checkpointed and removed it.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!ignored.test(`${(error as NodeJS.ErrnoException).code}`)) throw error
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { createDirectory } from '../support/engines.ts'
-import { add, listNames, openFile, unavailable } from '../support/stores.ts'
+import { add, listNames, openFile, openStore, unavailable } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { addMany, startAppender } from './appenders.ts'
 
@@ -110,6 +110,10 @@ test('acknowledges and loses no plant when the file system turns read-only', { s
   // Either the sync fails, which ends the process with code 1, or the write fails.
   for (const name of ['b', 'c']) t.match(await appender.add(name), /^(unknown|nothing-added|1)$/)
   t.match(String(await appender.end()), /^[01]$/)
+  const reader = await openStore(`file:${path}`, { mode: 'read' })
+  t.match(await listNames(reader), ['a'], 'can still be read')
+  await reader.close()
+  await t.rejects(openStore(`file:${path}`), /cannot open/)
   execFileSync('umount', [directory])
   execFileSync('mount', ['-o', 'loop', image, directory])
   t.match(await listNames((await openFile(t, path)).store), ['a'])

@@ -23,7 +23,8 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
     accessSync(path, constants.R_OK)
     refuseStranger(path, uid)
     db.open()
-    syncLog(path)
+    // After an error of a disk, Linux makes its file system read-only: the log can still be read.
+    syncLog(path, /^(ENOENT|EROFS)$/)
     checkStore(db, path, mayBeEmpty)
     return db
   } catch (error) {
