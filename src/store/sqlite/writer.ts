@@ -70,6 +70,8 @@ function endProcess(logger: Logger, message: string, reason: string): void {
   logger.flush(() => process.exit(1))
   // An exit would block while the reader of the log is stuck.
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), logEndMs)
+  // Process 1 of a container ignores a signal that it sends to itself.
+  setTimeout(() => process.exit(1), logEndMs)
 }
 
 /** The requests to the writer, which answers them in order. */
