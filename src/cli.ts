@@ -1,12 +1,17 @@
 // Runs one command. Exit codes: 0 success, 1 failure, 2 usage error. An interrupted command ends by the same signal.
+import { constants } from 'node:os'
 import { CommanderError } from 'commander'
-import { CommandError, watchOutput } from './cli/console.ts'
+import { CommandError, signals, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
 import { printable } from './log-text.ts'
 import { SettingError } from './setting-values.ts'
 import { StoreRefused, StoreUnavailable } from './store/errors.ts'
 
 endWithLauncher()
+// Process 1 of a container receives only signals that have a listener.
+if (process.pid === 1)
+  for (const name of signals)
+    process.on(name, () => process.listenerCount(name) === 1 && process.exit(128 + constants.signals[name]))
 const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()

@@ -57,7 +57,7 @@ export function formatTable(head: string[], rows: string[][]): string {
   return table.map((row) => formatRow(row).trimEnd()).join('\n')
 }
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+export const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const clearLine = '\x1b[1G\x1b[2K'
 
 type Terminal = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; writableNeedDrain?: boolean }

@@ -1,16 +1,18 @@
 // A signal ends each command within a second, and no partial file remains.
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
 import { cli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { inherited, preload, spawnProgram } from '../support/processes.ts'
+import { descendantsOf, inherited, preload, spawnProgram } from '../support/processes.ts'
 import { open } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { listen } from '../support/wire.ts'
 
 const promisedMs = 1000
 
@@ -84,4 +86,17 @@ test('verify and backup stop during a long query, and leave no file', async (t) 
     t.equal(said(), message)
     t.same(readdirSync(directory), [])
   }
+})
+
+const asFirst = ['-r', '-p', '-f', process.execPath, cli, 'status']
+const skip = spawnSync('unshare', ['-r', '-p', '-f', 'true']).status !== 0 && 'no process namespaces here'
+
+test('process 1 of a container stops at a signal', { skip }, async (t) => {
+  // It accepts connections, and never responds.
+  const server = createServer()
+  const DATABASE_URL = `postgres://a@127.0.0.1:${await listen(t, server)}/a`
+  const { child, ended } = spawnProgram(t, 'unshare', asFirst, { env: { ...inherited(), DATABASE_URL } })
+  await once(server, 'connection')
+  process.kill(descendantsOf(child.pid as number).at(-1) as number, 'SIGINT')
+  t.match(await ended, { code: 130, stderr: '' })
 })
