@@ -157,10 +157,11 @@ function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket,
   const known = frameworkProblems[code] ?? problems.notHttp
   const body = describe(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
-  // Importing `node:http` for its phrases would also load undici, which takes a twentieth of the startup time.
-  const phrase = body.status === 400 ? 'Bad Request' : body.title
   const head = [
-    `HTTP/1.1 ${body.status} ${phrase}`,
+    // Importing `node:http` for its phrases would also load undici, which takes a twentieth of the startup time.
+    `HTTP/1.1 ${body.status} ${body.status === 400 ? 'Bad Request' : body.title}`,
+    // RFC 9110, section 6.6.1.
+    `date: ${new Date().toUTCString()}`,
     'content-type: application/problem+json',
     `content-length: ${Buffer.byteLength(text)}`,
     nosniff.join(': '),

@@ -267,6 +267,7 @@ test('a request of the largest size is accepted, and one byte more is refused', 
     const answer = await send(service.port, compose(parts))
     t.equal(answer.status, status, title)
     if (status !== 200) assertProblem(t, answer, status)
+    t.ok(Date.parse(String(answer.headers.get('date'))) <= Date.now(), `${title} has a date`)
   }
 })
 
