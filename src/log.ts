@@ -42,7 +42,11 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     base: { pid: process.pid },
     redact: { paths: secretFields, censor: '***' },
     // For the log lines of Fastify: the query may contain secrets.
-    serializers: { req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }) },
+    serializers: {
+      req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }),
+      // Our messages contain the message of their cause, which pino would append.
+      err: (error: Error) => ({ ...pino.stdSerializers.err(error), message: error.message }),
+    },
     hooks: { streamWrite: mask },
   }
   const logger = pino(options, sink)

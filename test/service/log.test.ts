@@ -131,7 +131,7 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0`
   const spaced = jwt.replace(/^eyJh/, 'ewog')
   logger.warn(
-    { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`) },
+    { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') }) },
     `${secret} ${jwt} ${spaced}`,
   )
   logger.warn({
@@ -151,6 +151,7 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   t.match(text(), 'external-collector.observability.example stays')
   t.match(text(), '"url":"/plants"')
   t.match(text(), 'postgres://a:***@b/c')
+  t.match(text(), /for [^ ]+","stack":.*\\ncaused by: Error: cause\\n/, 'the cause is only in the stack')
   t.notMatch(text(), /secret|0123456789abc|c2VjcmV0/)
 })
 
