@@ -93,9 +93,7 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     const last = Math.min(position + pagePlants, head)
     const plants = await store.plants(position, last, pagePlants)
     if (plants.length !== last - position || plants.some(isDamaged))
-      throw new CommandError(
-        `plants ${position + 1} to ${last} are damaged; ${commandName} verify reports the faults`,
-      )
+      throw new CommandError(`plants ${position + 1} to ${last} are damaged: see ${commandName} verify`)
     // An item ends with a brace.
     const addId = ({ item, id }: StoredPlant) => (id === null ? item : `${item.slice(0, -1)},"id":${id}}`)
     const items = plants.map((plant) => (withId ? addId(plant) : plant.item))

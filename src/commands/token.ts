@@ -39,9 +39,7 @@ function defineCreate(command: Command): void {
         const allowed = [...new Set(scope)]
         const token = await createToken(table, { name, scopes: allowed, expiresAt: expires })
         if (token === undefined)
-          throw new CommandError(
-            `a valid token is already named "${name}": choose another name, or revoke it`,
-          )
+          throw new CommandError(`a valid token named "${name}" exists: choose another name, or revoke it`)
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
         await printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)

@@ -31,7 +31,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(await token('create', '--name', 'reader'), {
     code: 1,
     stdout: '',
-    stderr: /^plant-store: a valid token is already named "reader": [^\n]+\n$/,
+    stderr: /^plant-store: a valid token named "reader" exists: [^\n]+\n$/,
   })
 
   const list = JSON.parse((await token('list', '--json')).stdout)

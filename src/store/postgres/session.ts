@@ -209,9 +209,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
   } finally {
     other.connection.stream.destroy()
   }
-  throw new StoreRefused(
-    'the connection pooler uses transaction pooling: set its pool_mode to session, or connect to PostgreSQL directly',
-  )
+  throw new StoreRefused('the pooler uses transaction pooling: set its pool_mode to session, or bypass it')
 }
 
 async function findBackend(client: pg.Client): Promise<number> {
