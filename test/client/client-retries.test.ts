@@ -1,5 +1,3 @@
-// The client retries when the network, the service or a proxy fails, and adds each plant once.
-import { getEventListeners } from 'node:events'
 import { test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
 import { token } from '../support/service.ts'
@@ -73,16 +71,6 @@ test('replaces a random id that is already taken', async (t) => {
   t.equal(first, second)
   t.not(second, third)
   t.same(await listed(), [alder])
-})
-
-test('leaves no listeners on a signal that is used for many calls', async (t) => {
-  const { store, front } = await setUp(t, ['lost'])
-  const { signal } = new AbortController()
-  await store.add(alder, { signal })
-  await store.list({ signal })
-  front.faults.push({ status: 400 })
-  await rejection(t, store.list({ signal }))
-  t.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
 test('a call may have its own retry options, and reports each retry', async (t) => {

@@ -20,8 +20,7 @@ const plant = { name: 'Black alder', tag: 'Alnus glutinosa' }
 test('over plain http on another address, below a base path, a pasted token is used', async (t) => {
   const basePath = '/store/v1'
   const { port, url } = await startApp(t, undefined, { env: { BASE_PATH: basePath } })
-  const origin = `http://${plainHost}:${port}`
-  const { page, faults } = await openDocs(t, browser, `${origin}${basePath}/docs`)
+  const { page, faults } = await openDocs(t, browser, `http://${plainHost}:${port}${basePath}/docs`)
   t.equal(await page.evaluate('isSecureContext'), false)
   await authorize(page, ` Bearer ${token}\n`)
   const [added, body] = await execute(page, 'createPlant', JSON.stringify({ ...plant, id: 7 }))
