@@ -45,7 +45,8 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     serializers: {
       req: ({ method, url }) => ({ method, url: url.split(/[?#]/, 1)[0] }),
       // Our messages contain the message of their cause, which pino would append.
-      err: (error: Error) => ({ ...pino.stdSerializers.err(error), message: error.message }),
+      err: (error) =>
+        error instanceof Error ? { ...pino.stdSerializers.err(error), message: error.message } : error,
     },
     hooks: { streamWrite: mask },
   }

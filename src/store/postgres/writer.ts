@@ -168,7 +168,10 @@ function insertPlants(position: number, entries: Entry[]): { change: QueryConfig
   }
 }
 
-/** Its last line is no integer, and an error, if a trigger or a rule of the administrator has skipped a row. */
+/**
+ * Fails if a trigger of the administrator has skipped a row: the text in the last line is then not NULL, and not an
+ * integer. PostgreSQL refuses this statement if the table has a rule.
+ */
 const insert = `
   WITH inserted AS (
     INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
