@@ -2,7 +2,7 @@
 // links npm made. Plain JavaScript, so that even an old Node can report what is missing.
 /* c8 ignore start: tests run this on several Nodes, most of which cannot count its coverage */
 import module from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 
 const needed = [24, 15]
 /** It keeps SIGUSR1 from opening a debugger. */
@@ -59,7 +59,9 @@ export async function launch(runtime, flags, [file, ...args]) {
   }
   const all = [...flags, file, ...args]
   // Replacing this process leaves nothing between the service and its parent. Node's warning would come a turn later.
-  if (process.execve && system !== 'win') process.execve(runtime, [runtime, ...all], process.env)
+  // Without /proc, Node does not know its own path, and execve does not search PATH.
+  if (process.execve && isAbsolute(runtime) && system !== 'win')
+    process.execve(runtime, [runtime, ...all], process.env)
   else await run(runtime, all)
 }
 

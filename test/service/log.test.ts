@@ -140,10 +140,9 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
     connectionString: 'secret',
   })
   logger.warn(
-    { url: `/x/${encodeURIComponent(secret)}/${own.slice(0, -7)}` },
+    { err: secret, url: `/x/${encodeURIComponent(secret)}/${own.slice(0, -7)}` },
     'external-collector.observability.example stays',
   )
-  logger.warn({ err: secret })
   const app = fastify({ loggerInstance: logger })
   t.teardown(() => app.close())
   app.get('/plants', async () => [])
