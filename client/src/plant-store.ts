@@ -38,6 +38,9 @@ export type AllOptions = CallOptions & {
   after?: string | undefined
 }
 
+/** The page that `all` reads: its cursor, number of plants and ETag, and how many of its plants have been read. */
+type Place = { cursor: string | undefined; length: number; etag: string | undefined; seen: number }
+
 /** Options of `list`. */
 export type ListOptions = CallOptions & {
   /** The maximum number of plants; without it, the whole list in one response. */
@@ -139,33 +142,43 @@ export class PlantStore {
   /**
    * All plants, a page at a time: `for await (const plant of store.all())`. `pageSize`: plants in one request, 1000 by
    * default. Plants that are added meanwhile come last. `after`: `after` of an earlier call, to read only the plants
-   * added since. Throws as `list` does.
+   * added since. Throws as `list` does, and an Error if plants that were read before `after` are no longer in the store.
    */
-  all({ pageSize = 1000, after = '0.', ...options }: AllOptions = {}): Plants {
-    const [, seen, cursor] = /^(\d+)\.(.*)$/.exec(after) ?? []
-    const place = { cursor: cursor || undefined, seen: Number(seen) }
+  all({ pageSize = 1000, after = '0.0..', ...options }: AllOptions = {}): Plants {
+    const [, seen, length, cursor, etag] = /^(\d+)\.(\d+)\.([^.]*)\.(.*)$/.exec(after) ?? []
+    const place: Place = { cursor: cursor || undefined, length: Number(length), etag, seen: Number(seen) }
     const plants = this.#turnPages(place, pageSize, options)
     return Object.defineProperty(plants, 'after', {
-      get: () => `${place.seen}.${place.cursor ?? ''}`,
+      get: () => [place.seen, place.length, place.cursor, place.etag].join('.'),
     }) as Plants
   }
 
-  /** `place`: the current page, and how many of its plants have been read. */
   async *#turnPages(
-    place: { cursor: string | undefined; seen: number },
+    place: Place,
     pageSize: number,
     options: CallOptions,
   ): AsyncGenerator<Plant, void, undefined> {
     if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
     if (!(place.seen >= 0)) throw new TypeError('after must be the `after` of an earlier call of all()')
+    // The cursor identifies the plants before the page; the ETag identifies those of the page, some of which were read.
+    if (place.seen > 0 && place.etag) {
+      const { cursor, length, etag } = place
+      const kept = { limit: length, after: cursor, ifNoneMatch: etag }
+      const { notModified, next } = await this.list({ ...options, ...kept })
+      if (!notModified)
+        throw new Error('Plants that were read are no longer in the store: start without `after`')
+      if (place.seen === length && !next) return
+      if (place.seen === length) Object.assign(place, { cursor: next, seen: 0 })
+    }
     for (;;) {
       const after = place.cursor
-      const { plants, next } = await this.list({ ...options, limit: pageSize + place.seen, after })
+      const { plants, next, etag } = await this.list({ ...options, limit: pageSize + place.seen, after })
       // For example from a cache that ignores the query. Without this check the loop would never end.
       if (after && next === after)
         throw new PlantStoreUnreachable(new Error("The page's Link header points to the same page"), {
           url: this.#url,
         })
+      Object.assign(place, { length: plants.length, etag })
       for (const plant of plants.slice(place.seen)) {
         place.seen++
         yield plant

@@ -68,6 +68,16 @@ test('returns each new plant once when polling', async (t) => {
   await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })
 
+test('polling ends with an error if plants that were read are no longer in the store', async (t) => {
+  const before = await setUp(t, [], soon, startFailing(t))
+  const restored = await setUp(t, [], soon, startFailing(t))
+  for (const name of ['1', '2', '3']) await before.store.add({ name, tag: '' })
+  const plants = before.store.all()
+  for await (const plant of plants) if (plant.name !== '3') await restored.store.add(plant)
+  for (const name of ['4', '5']) await restored.store.add({ name, tag: '' })
+  await t.rejects(restored.store.all({ after: plants.after }).next(), { message: /no longer in the store/ })
+})
+
 test('rejects a refused request with a typed error and all its faults, without a retry', async (t) => {
   const { store, front } = await setUp(t)
   const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
