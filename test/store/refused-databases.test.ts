@@ -1,5 +1,13 @@
 // Databases that are refused in one line and left unchanged: foreign ones, and those made before 1.0.0.
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -49,21 +57,27 @@ const mounted = (path: string) =>
     fs.readFileSync = (name, ...rest) => (name === '/proc/self/mountinfo' ? line : read(name, ...rest))
     syncBuiltinESMExports()`)
 
-test('a database that is mounted as a single file can be read, but not changed', async (t) => {
+test('a database that is mounted as a single file, or has a hard link, can be read, but not changed', async (t) => {
   const path = join(createDirectory(t), 'my plants.db')
   const input = join(createDirectory(t), 'plants.ndjson')
   writeFileSync(input, '{"name":"a","tag":""}\n')
   const DATABASE_URL = `file:${path}`
   t.equal((await runCommand(['import', input], { DATABASE_URL })).code, 0)
-  const env = { ...mounted(path), DATABASE_URL }
-  for (const args of [
-    ['token', 'create', '--name', 'new'],
-    ['import', input, '--again'],
-  ]) {
-    const { code, stderr } = await spawnCli(t, args, env).ended
-    t.match({ code, stderr }, { code: 1, stderr: /my plants\.db is mounted without its log: mount its dir/ })
+  const assertRefused = async (env: NodeJS.ProcessEnv, reason: RegExp) => {
+    for (const args of [
+      ['token', 'create', '--name', 'new'],
+      ['import', input, '--again'],
+    ])
+      t.match(await spawnCli(t, args, env).ended, { code: 1, stderr: reason })
+    t.match(await spawnCli(t, ['verify'], env).ended, { code: 0, stdout: /1 plant,/ })
   }
-  t.match(await spawnCli(t, ['verify'], env).ended, { code: 0, stdout: /1 plant,/ })
+  await assertRefused(
+    { ...mounted(path), DATABASE_URL },
+    /my plants\.db is mounted without its log: mount its dir/,
+  )
+  linkSync(path, `${path}.link`)
+  for (const url of [DATABASE_URL, `${DATABASE_URL}.link`])
+    await assertRefused({ DATABASE_URL: url }, /my plants\.db\S* has another name.*: remove that hard link/)
 })
 
 for (const [title, make, reason] of refused)
