@@ -13,6 +13,8 @@ export async function launchBrowser(t: Test): Promise<Browser> {
       '--no-sandbox',
       '--no-zygote',
       '--disable-gpu',
+      // Pages are too short-lived for optimized code to pay off.
+      '--js-flags=--no-opt --no-maglev',
       `--host-resolver-rules=MAP ${plainHost} 127.0.0.1`,
     ],
     headless: true,
