@@ -35,7 +35,7 @@ export async function startAppender(t: Test, path: string, { wrap = [] }: { wrap
 }
 
 /** Adds `count` plants. Resolves to the names of the added ones, and to the other answers. */
-export async function addMany(appender: Appender, count: number) {
+export async function addMany(appender: Pick<Appender, 'add'>, count: number) {
   const added: string[] = []
   const answers: string[] = []
   for (let n = 0; n < count; n++) {

@@ -74,6 +74,21 @@ test('a -shm that is truncated during a transaction of another program loses no 
   await add(store, 'more')
 })
 
+/** A store in this process, which is used like an appender. */
+async function openHere(t: Test, path: string): Promise<Pick<Appender, 'add' | 'end'>> {
+  const { store } = await openFile(t, path)
+  return {
+    async add(name) {
+      await add(store, name)
+      return `${(await store.log.head()).position}`
+    },
+    async end() {
+      await store.close()
+      return 0
+    },
+  }
+}
+
 function linkTo(link: string, ending: string): void {
   rmSync(link, { force: true })
   mkdirSync(`${link}.${ending}`, { recursive: true })
@@ -118,7 +133,7 @@ for (const [title, move] of Object.entries(moves))
       await addMany(old, 20)
       const now = move(path)
       t.match(await addMany(old, 1), { answers: ['nothing-added'] })
-      const processes = { old, new: await startAppender(t, now) }
+      const processes = { old, new: await openHere(t, now) }
       t.equal((await addMany(processes.new, 150)).added.length, 150)
       for (const one of [first, first === 'new' ? 'old' : 'new'] as const)
         t.equal(await processes[one].end(), 0)
@@ -134,7 +149,7 @@ test('a process whose file was replaced leaves the log to the new file', async (
   renameSync(`${path}.new`, path)
   for (const old of [one, two]) t.match(await addMany(old, 1), { answers: ['nothing-added'] })
   t.equal(await one.end(), 0)
-  const next = await startAppender(t, path)
+  const next = await openHere(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
   // A later change of the old file must not make it look newer than the log.
   await new Promise((resolve) => setTimeout(resolve, 1000))
@@ -151,7 +166,7 @@ test('a process whose file was replaced by a store of the same size and almost t
     string,
   ]
   for (const one of [path, other]) {
-    const first = await startAppender(t, one)
+    const first = await openHere(t, one)
     t.equal((await addMany(first, 20)).added.length, 20)
     t.equal(await first.end(), 0)
   }
@@ -186,7 +201,7 @@ for (const [title, strike] of Object.entries({
 }))
   test(`a process that ends writes back the plants of another process: ${title}`, async (t) => {
     const path = join(createDirectory(t), 'plants.db')
-    const [service, command] = [await startAppender(t, path), await startAppender(t, path)]
+    const [service, command] = [await startAppender(t, path), await openHere(t, path)]
     await addMany(service, 20)
     await addMany(command, 10)
     t.equal(await command.end(), 0)
@@ -202,7 +217,7 @@ test('a process whose -wal was deleted leaves the log to the next one', async (t
   await addMany(old, 200)
   runSql(path, 'PRAGMA wal_checkpoint(PASSIVE)')
   rmSync(`${path}-wal`)
-  const next = await startAppender(t, path)
+  const next = await openHere(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
   t.equal(await old.end(), 0)
   t.equal(await next.add('last'), '231')
