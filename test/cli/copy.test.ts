@@ -31,48 +31,46 @@ before(async () => {
   await fill(source, 100)
 })
 
-for (const middleEngine of [postgres, sqlite])
-  test(`copies a store from SQLite to ${middleEngine.name} and back despite a kill and a signal each way`, {
-    skip: middleEngine === postgres && skip,
-  }, async (t) => {
-    const [first, middle, last] = (await Promise.all(
-      [sqlite, middleEngine, sqlite].map(({ createDatabase }) => createDatabase(t)),
-    )) as [string, string, string]
-    const original = await open(t, first)
-    await fill(original, plants)
-    await original.log.append([], { notes: [{ key: 'import/a', before: '', value: 'how far it got' }] })
-    const checksum = await sumLog(original)
-    for (const way of [
-      { from: first, to: middle },
-      { from: middle, to: last },
-    ]) {
-      let held = 0
-      for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
-        const { child, ended, target } = await beginCopy(t, way, held + plants / 3)
-        child.kill(signal)
-        const stderr = signal === 'SIGKILL' ? /^$/ : /^plant-store: the copy was interrupted\. Run the /
-        t.match(await ended, { signal, stdout: '', stderr })
-        held = (await target.log.head()).position
-        t.ok(held < plants, `at ${held} plants`)
-      }
-      const { code, stdout, stderr } = await copy(way.from, way.to)
-      t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-      t.equal(
-        stdout,
-        `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
-      )
+test('copies a store between SQLite and each engine despite a kill and a signal each way', async (t) => {
+  const chain = [...engines.toReversed(), sqlite].map(({ createDatabase }) => createDatabase(t))
+  const [first, ...others] = (await Promise.all([sqlite.createDatabase(t), ...chain])) as [
+    string,
+    ...string[],
+  ]
+  const last = others.at(-1) as string
+  const original = await open(t, first)
+  await fill(original, plants)
+  await original.log.append([], { notes: [{ key: 'import/a', before: '', value: 'how far it got' }] })
+  const checksum = await sumLog(original)
+  for (const [index, to] of others.entries()) {
+    const way = { from: others[index - 1] ?? first, to }
+    let held = 0
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      const { child, ended, target } = await beginCopy(t, way, held + plants / 3)
+      child.kill(signal)
+      const stderr = signal === 'SIGKILL' ? /^$/ : /^plant-store: the copy was interrupted\. Run the /
+      t.match(await ended, { signal, stdout: '', stderr })
+      held = (await target.log.head()).position
+      t.ok(held < plants, `at ${held} plants`)
     }
-    t.match(await verify(last), { code: 0, plants, checksum, faultCount: 0 })
-    const copied = await open(t, last)
-    t.equal((await copied.sql.select("SELECT value FROM meta WHERE key = 'store'"))[0]?.value, original.id)
-    t.strictSame(await copied.tokens.all(), await original.tokens.all())
-    t.strictSame(
-      await copied.notes('import'),
-      await original.notes('import'),
-      'including the progress of imports',
+    const { code, stdout, stderr } = await copy(way.from, way.to)
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.equal(
+      stdout,
+      `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
     )
-    t.equal((await copied.log.head()).mark, (await original.log.head()).mark, 'lists keep their ETags')
-  })
+  }
+  t.match(await verify(last), { code: 0, plants, checksum, faultCount: 0 })
+  const copied = await open(t, last)
+  t.equal((await copied.sql.select("SELECT value FROM meta WHERE key = 'store'"))[0]?.value, original.id)
+  t.strictSame(await copied.tokens.all(), await original.tokens.all())
+  t.strictSame(
+    await copied.notes('import'),
+    await original.notes('import'),
+    'including the progress of imports',
+  )
+  t.equal((await copied.log.head()).mark, (await original.log.head()).mark, 'lists keep their ETags')
+})
 
 test('copies a source in use, and copies later additions when it is run again', { skip }, async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
