@@ -326,6 +326,7 @@ test('adds the checked plants, and reports an id that was taken meanwhile', asyn
   const store = await open(t, url)
   const known = line('a', { id: 1 }) + line('b', { id: 1 })
   t.match(await pipeImport(t, url, known, '--skip-invalid'), { stdout: '1 added, 0 replayed, 1 conflicting' })
+  t.match(await pipeImport(t, url, known, '--skip-invalid'), { stderr: /: 1 plant already imported/ })
   const path = writeInput(t, `${known}${ndjson}${line('late', { id: 5 })}`)
   const GO = join(createDirectory(t), 'go')
   const env = { ...preload(longPauses), DATABASE_URL: url, GO }
@@ -335,7 +336,7 @@ test('adds the checked plants, and reports an id that was taken meanwhile', asyn
   writeFileSync(path, a)
   writeFileSync(GO, '')
   const stdout = `${separate(names.length)} added, 0 replayed, 2 conflicting`
-  t.match(await ended, { code: 1, stdout, stderr: /other clients have added some of the ids/ })
+  t.match(await ended, { code: 1, stdout, stderr: /others have added some of the ids/ })
   t.equal((await store.log.head()).position, names.length + 2)
 })
 

@@ -1,6 +1,6 @@
 // import: which inputs are added, and which are refused. An input is checked as a whole before anything is added.
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, truncateSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
@@ -54,6 +54,8 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   // Options.
   ['"name", "tag"\n"a",\t "b, c" \n', ['a/b, c'], '--trim'],
   [' name ,tag,id\n a ,\u00a0b, 17 \n', ['a/b/17'], '--trim'],
+  ['name,tag\n"a"\u00a0,\u00a0 "b, c"\n', ['a/b, c'], '--trim'],
+  ['name\ttag\n\u00a0"a"\tb\n', ['a/b'], '--trim'],
   ['name,tag\n"a,9 "x 7\n', ['"a/9 "x 7'], '--quote', 'none'],
   ['{"common":"a","tag":"","other":[1],"no":27}\n', ['a//27'], '--map', 'name=common', '--map', 'id=no'],
   // JSON.
@@ -371,6 +373,31 @@ test('detects the form and the coding of an input that arrives byte by byte', as
     const ran = await spawnCli(t, ['import', writeInput(t, input)], env).ended
     t.match(ran, { code: 0, stdout: /^1 added/, stderr: '' })
   }
+})
+
+/** Truncates a file before it is read for the second time. */
+const cutInput = `
+  import fs from 'node:fs'
+  const { read } = fs
+  let reads = 0
+  fs.read = (...given) => {
+    if (++reads === 2) fs.truncateSync(process.argv[3], 100)
+    return read(...given)
+  }`
+
+test('refuses a file that is truncated while it is read, and creates no database', async (t) => {
+  const database = join(createDirectory(t), 'plants.db')
+  const env = { ...preload(cutInput), DATABASE_URL: `file:${database}` }
+  const { code, stderr } = await spawnCli(
+    t,
+    ['import', writeInput(t, `name,tag\n${'Alder,\n'.repeat(40_000)}`)],
+    env,
+  ).ended
+  t.match(
+    { code, stderr },
+    { code: 1, stderr: /input: was changed while it was read: run the same command again\n$/ },
+  )
+  t.notOk(existsSync(database))
 })
 
 test('names the temporary directory if it is full, leaves nothing in it, and creates no database', async (t) => {

@@ -95,14 +95,14 @@ async function importInput(job: Job) {
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
   const checked = await checkAll(job, { form, head, chunks: input.chunks })
+  if (input.isCut()) throw new InputError('was changed while it was read: run the same command again')
   const { records, plants, conflicts, kept, reasons } = checked
   const faults = records - plants + conflicts
   const isRefused = faults > 0 && !flags.skipInvalid
   const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
-  if (conflict > conflicts)
-    progress.say(`${name}: other clients have added some of the ids; --dry-run lists them`)
+  if (conflict > conflicts) progress.say(`${name}: others have added some of the ids; --dry-run lists them`)
   const [valid, database] = [plants - conflicts, nameDatabase(url)]
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
@@ -135,7 +135,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds the plants after an earlier import. `skipped`: number of earlier plants; their conflicts are also counted. */
+/** Adds the plants after an earlier import. `skipped`: number of plants that it imported; its conflicts are counted, too. */
 async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)
@@ -144,10 +144,11 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
     const advice = again ? 'use the same options' : 'use the same options, or add all with --again'
     throw new InputError(`was imported with other options, with which ${numbers} were valid: ${advice}`)
   }
-  const counts = { ...noOutcomes, skipped: earlier?.plants ?? 0, conflict: earlier?.conflicts ?? 0 }
+  const { plants: done, conflicts } = earlier ?? { plants: 0, conflicts: 0 }
+  const counts = { ...noOutcomes, skipped: done - conflicts, conflict: conflicts }
   if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  if (checked.plants === counts.skipped) progress.say(`${name}: no new plants`)
-  const isDone = checked.plants === counts.skipped && !earlier?.isOpen
+  if (checked.plants === done) progress.say(`${name}: no new plants`)
+  const isDone = checked.plants === done && !earlier?.isOpen
   const isMoved = earlier && path !== undefined && checked.matches.every((match) => match.path !== path)
   if (dryRun || (isDone && !isMoved)) return { counts }
   const add = (store: Store) =>

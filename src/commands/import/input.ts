@@ -16,11 +16,16 @@ const chunkBytes = 128 * 1024
 export type Input = ReturnType<typeof openInput>
 type Chunks = AsyncGenerator<Buffer, undefined>
 
-/** Opens a file, or stdin for `-`. `path`: of a regular file, with links resolved; `chunks`: the decompressed bytes. */
+/**
+ * Opens a file, or stdin for `-`. `path`: of a regular file, with links resolved; `chunks`: the decompressed bytes;
+ * `isCut`: true after the last chunk if the file was shortened while it was read.
+ */
 export function openInput(name: string) {
-  const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
+  const stats = name === '-' ? undefined : statSync(name)
+  const path = stats?.isFile() ? realpathSync(name) : undefined
   const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: chunkBytes })
-  return { path, chunks: join(decode(join(stream))), close: () => stream.destroy() }
+  const isCut = () => stream.bytesRead < Number(stats?.size)
+  return { path, chunks: join(decode(join(stream))), isCut, close: () => stream.destroy() }
 }
 
 /** Joins pieces of any size into chunks. */

@@ -32,8 +32,7 @@ export function makePlantReader(form: Form) {
       )
     if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
     const found = read(record)
-    if (typeof found !== 'object') return found
-    return findFault(found.value) ?? (found.value as NewPlant)
+    return typeof found === 'object' ? (findFault(found.value) ?? (found.value as NewPlant)) : found
   }
 }
 

@@ -84,7 +84,8 @@ const insideFault =
  * are literal unless they enclose a whole cell; with |, they are literal in a line that is not valid CSV.
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
-  const blank = trim ? '[ \\t]*' : ''
+  // A no-break space is two bytes.
+  const blank = trim ? '(?:[ \\t]|\\xc2\\xa0)*' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
