@@ -101,6 +101,8 @@ type LogEntry = StoredPlant | { position: number; reason: string }
 /** Reads pages; an unreadable page plant by plant. Without a head, stops at the first page without a readable plant. */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
+  const readPlant = (position: number): Promise<LogEntry[]> =>
+    store.plants(position - 1, position, 1).catch(({ message }) => [{ position, reason: message }])
   for (let after = 0; after < end; ) {
     let entries: LogEntry[] = []
     try {
@@ -110,15 +112,11 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
     } catch (error) {
       await explainUnread(store, error)
       for (const last = Math.min(after + pagePlants, end); after < last; after++)
-        entries.push(...(await readPlant(store, after + 1)))
+        entries.push(...(await readPlant(after + 1)))
       if (head === undefined && entries.every((entry) => 'reason' in entry)) after = end
     }
     yield entries
   }
-}
-
-function readPlant(store: Store, position: number): Promise<LogEntry[]> {
-  return store.plants(position - 1, position, 1).catch(({ message }) => [{ position, reason: message }])
 }
 
 function addUnread(unread: Unread[], position: number, reason: string): void {

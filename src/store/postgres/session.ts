@@ -90,8 +90,7 @@ export class Session {
     const { read_only, doubt } = await this.identify(timeoutMs)
     if (isReading) await this.query('SET default_transaction_read_only = on')
     else if (this.timeline === null) throw new Error('it is a standby and does not accept writes')
-    else if (read_only === 'on')
-      throw new Error('it does not accept writes: default_transaction_read_only is on')
+    else if (read_only === 'on') throw new Error('default_transaction_read_only is on')
     else if (doubt !== null) throw new Error(doubt)
   }
 

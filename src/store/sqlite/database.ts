@@ -47,7 +47,11 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
       throw new StoreRefused(
         `${left} belongs to a missing database: put it back, or stop all processes that use it, and move the file away`,
       )
-    if (!before) makeFile(path)
+    if (!before) {
+      // SQLite gives `-wal` and `-shm` the same mode and owner.
+      writeFileSync(path, '', { flag: 'a', mode: ownMode })
+      giveToOwner(resolveLinks(path))
+    }
     // Inspects an existing file before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()
     db.open()
@@ -70,12 +74,6 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     if (db.isOpen) db.close()
     throw refusal(path, error as Error)
   }
-}
-
-/** Creates an empty file. SQLite gives `-wal` and `-shm` the same mode and owner. */
-function makeFile(path: string): void {
-  writeFileSync(path, '', { flag: 'a', mode: ownMode })
-  giveToOwner(resolveLinks(path))
 }
 
 /** Sets pragmas. Throws StoreRefused if WAL mode is unavailable, which only the result of the pragma shows. */
