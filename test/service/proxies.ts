@@ -138,18 +138,25 @@ function makeCertificate(directory: string): Certificate {
 }
 
 export type Asked = { status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }
-type AskOptions = Address & { headers?: Record<string, string>; body?: string; from?: string }
+/** `midway`: called when the head of the response has arrived, before its body is read. */
+type AskOptions = Address & {
+  headers?: Record<string, string>
+  body?: string
+  from?: string
+  midway?: () => Promise<unknown>
+}
 
 /** Sends a request on a new connection, from another address of this machine. */
 export async function ask(path: string, options: AskOptions): Promise<Asked> {
-  const { port, ca, headers = {}, body, from: localAddress = '127.0.0.2' } = options
+  const { port, ca, headers = {}, body, from: localAddress = '127.0.0.2', midway } = options
   const { promise, resolve, reject } = Promise.withResolvers<Asked>()
   const method = body === undefined ? 'GET' : 'POST'
   const to = { host: '127.0.0.1', port, path, method, localAddress, agent: false }
   const given = { ...to, headers: { host, ...headers } }
   const sent = ca === undefined ? requestPlain(given) : request({ ...given, ca, servername: host })
-  sent.on('response', (response) => {
+  sent.on('response', async (response) => {
     const { statusCode: status, headers } = response
+    await midway?.()
     buffer(response).then((body) => resolve({ status, headers, body }), reject)
   })
   sent.on('error', reject).end(body)

@@ -1,6 +1,6 @@
 // Hostile traffic: through each proxy of deploy/proxies, a well-behaved client waits at most a second, and the memory
 // of the service grows by at most 256 MiB. Without a proxy, the service recovers after the traffic.
-import { fork } from 'node:child_process'
+import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { noteProcess } from '../support/processes.ts'
 import { token } from '../support/service.ts'
+import { fillLarge, open } from '../support/stores.ts'
 import { type Address, ask, type Behind, host, proxies, startBehind } from './proxies.ts'
 import { type Kind, kinds } from './traffic.ts'
 
@@ -79,6 +80,23 @@ for (const proxy of Object.values(proxies))
       t.ok(waitMs <= maxWaitMs, `${kind}: the good client waits ${Math.round(waitMs)} ms`)
       t.ok(grownBytes <= maxGrowthBytes, `${kind}: the memory of the service is bounded`)
     }
+  })
+
+/** Caddy before 2.7.6 ends a list that was cut as if it were complete (github.com/caddyserver/caddy/issues/5952). */
+const oldCaddy = () =>
+  /^v?2\.([0-6]|7\.[0-5])\b/.test(execFileSync('caddy', ['version'], { encoding: 'utf8' }))
+
+for (const { name, skip, start: startProxy } of Object.values(proxies))
+  test(`${name}: a client detects that a list was cut`, { skip }, async (t) => {
+    if (name === 'caddy' && oldCaddy()) return t.pass('', { skip: 'it needs Caddy 2.7.6' })
+    const DATABASE_URL = await sqlite.createDatabase(t)
+    await fillLarge(await open(t, DATABASE_URL))
+    const service = await startBehind(t, { DATABASE_URL })
+    const midway = () => {
+      service.child.kill('SIGKILL')
+      return service.ended
+    }
+    await t.rejects(ask('/plants', { ...(await startProxy(t, service)), headers, midway }))
   })
 
 const skip = process.platform !== 'linux' && 'it needs 127.0.0.2'
