@@ -170,11 +170,9 @@ test('prints no progress between the plants, on a terminal or in a file with bot
   const store = await open(t, DATABASE_URL)
   for (let n = 0; n < 10; n++) await fill(store, 20_000)
   const file = join(createDirectory(t), 'out')
-  for (const redirection of ['2>/dev/null', '2>&1']) {
-    t.match(await runShell(t, `plant-store export >'${file}' ${redirection}`, { DATABASE_URL }), { code: 0 })
-    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
-    t.equal(lines.filter((line) => line.startsWith('{')).length, 200_000)
-  }
+  t.match(await runShell(t, `plant-store export >'${file}' 2>&1`, { DATABASE_URL }), { code: 0 })
+  const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+  t.equal(lines.filter((line) => line.startsWith('{')).length, 200_000)
   if (skipWithout('script')) return
   const onTerminal = (line: string) =>
     runShell(t, `script -qefc "'${process.execPath}' '${cli}' ${line}" /dev/null`, {
