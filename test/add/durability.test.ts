@@ -1,11 +1,14 @@
-// A process that is killed while it writes: each acknowledged plant is in the log afterwards, once and without gaps.
+// Each acknowledged plant is in the log, once and without gaps: after a process was killed while it wrote, and in races
+// between the shared head, group commit, pages and marks.
+import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import { Ledger, list, post } from '../store/ledger.ts'
 import { sqlite } from '../support/engines.ts'
-import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
+import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
 import { startService } from '../support/service.ts'
 
 const kills = countRounds(20, 3)
@@ -46,4 +49,17 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
   t.same([refused.size, unknown], [0, 0], 'no addition failed for another reason')
   t.comment(`${acknowledged.size} acknowledged, ${former.length} in the log`)
   t.ok(acknowledged.size >= kills * writers)
+})
+
+const schedules = isFull ? 10_000 : 2000
+
+test(`keeps every promise in ${schedules} schedules`, { timeout: 120_000 }, async (t) => {
+  tellSeed(t)
+  const explorer = new Worker(new URL('./race-explorer.ts', import.meta.url), {
+    workerData: schedules,
+    execArgv: [],
+  })
+  t.teardown(() => explorer.terminate())
+  const [kept] = await once(explorer, 'message')
+  t.equal(kept, schedules)
 })

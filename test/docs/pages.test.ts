@@ -1,16 +1,20 @@
-// The pages in Markdown: links and contents are correct, and docs/operate.md explains every line that the code can log.
+// The pages in Markdown: links and contents are correct, docs/operate.md explains every line that the code can log, and
+// every file, script, setting, command, flag and metric that a page names exists.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { buildProgram } from '../../src/cli/program.ts'
+import { settingRows } from '../../src/settings.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const pages = globSync(['*.md', 'bench/*.md', 'client/*.md', 'docs/**/*.md', 'test/**/*.md'], { cwd: root })
 
 type Heading = { depth: number; title: string }
 
 function readText(page: string): string {
-  return readFileSync(join(root, page), 'utf8').replaceAll(/^( *)```.*?^\1```$/gms, '')
+  return read(page).replaceAll(/^( *)```.*?^\1```$/gms, '')
 }
 
 function readHeadings(page: string): Heading[] {
@@ -47,12 +51,12 @@ test('the contents at the top of a page are its headings in order', async (t) =>
   t.ok(seen >= 5)
 })
 
-const operate = readFileSync(`${root}docs/operate.md`, 'utf8')
+const operate = read('docs/operate.md')
 const [, index = ''] = /## Every line of the log\n(.*?)\n## /s.exec(operate) ?? []
 const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']) =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => String(line)),
 )
-const sources = globSync('src/**/*.ts', { cwd: root }).map((file) => readFileSync(root + file, 'utf8'))
+const sources = globSync('src/**/*.ts', { cwd: root }).map(read)
 
 const text = /'([^'\n]+)'|`([^`\n]+)`/.source
 /** Where the code has texts of the log: calls of a logger, words of an outage, and named texts. */
@@ -76,7 +80,7 @@ test('operate.md explains every line of the log, and no others', async (t) => {
 
 test('every message that operate.md explains is in the code', async (t) => {
   const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
-  const code = files.map((file) => readFileSync(root + file, 'utf8').replaceAll("\\'", "'")).join('')
+  const code = files.map((file) => read(file).replaceAll("\\'", "'")).join('')
   const [, index = ''] = /## By message\n(.*?)\n## /s.exec(operate) ?? []
   const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
   const messages = cells.flatMap((cell) =>
@@ -85,4 +89,63 @@ test('every message that operate.md explains is in the code', async (t) => {
   t.ok(messages.length > 12)
   for (const part of messages.flatMap((message) => message.split('…')).map((text) => text.trim()))
     t.ok(code.includes(part), part)
+})
+
+const described = globSync(['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs/**/*.md'], { cwd: root })
+const source = sources.join('\n')
+const { scripts } = JSON.parse(read('package.json'))
+const settings = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
+
+/** Finds names in all pages by a pattern with the name as its first group, and asserts that they exist. */
+function check(
+  what: string,
+  pattern: RegExp,
+  least: number,
+  exists: (name: string, ...more: string[]) => boolean,
+) {
+  test(`each ${what} that a page names exists`, async (t) => {
+    const found = described.flatMap((page) =>
+      [...read(page).matchAll(pattern)].map(([, ...groups]) => ({ page, groups })),
+    )
+    t.ok(found.length >= least, `${found.length} are found`)
+    for (const { page, groups } of found)
+      if (!exists(...(groups as [string]))) t.fail(`${page}: ${groups.join(' ')}`)
+  })
+}
+
+const folders = 'schemas|src|test|docs|deploy|examples|client|contract|bench|package|bin|\\.ci'
+check('path', new RegExp(`\`((?:${folders})/[\\w./-]*)\``, 'g'), 40, (path) => existsSync(root + path))
+
+check('script', /npm run ([\w:]+)/g, 20, (name) => name in scripts)
+
+/** Names of other programs, and of the service's own tests, that look like settings. */
+const foreign =
+  /^(BASE_URL|TOKEN|READ_TOKEN|TARGET|NEW_DATABASE_URL|NODE_EXTRA_CA_CERTS|OTEL_\w+|TEST_\w+|UPDATE_GUIDE|REQUIRE_TOOLS)$/
+check('setting', /(?<![\w$-])([A-Z]{2,}(?:_[A-Z]+)+)(?![\w:])/g, 100, (name) => {
+  return settings.includes(name) || foreign.test(name)
+})
+
+check('metric', /`(plant_store_\w+|http_request_\w+)`/g, 15, (name) => source.includes(`'${name}'`))
+
+check('alert', /(?<!#)\b(PlantStore[A-Z]\w+)/g, 15, (name) =>
+  read('deploy/prometheus-rules.yml').includes(`: ${name}\n`),
+)
+
+const program = await buildProgram()
+const flagsOf = (command: (typeof program)['commands'][number] | undefined) => [
+  '--help',
+  ...(command?.options ?? []).map(({ long }) => String(long)),
+]
+// A line that runs plant-store, up to a pipe or redirection.
+check('command', /(?:^|[`\s/])plant-store ([a-z]+)((?: [^`\n|&;]+)?)/gm, 60, (name, rest = '') => {
+  const command = program.commands.find((one) => one.name() === name)
+  if (command === undefined) return false
+  const child = command.commands.find((one) => one.name() === rest.trim().split(' ', 1)[0])
+  const flags = rest.match(/(?<=\s|\[)--[a-z-]+/g) ?? []
+  return flags.every((flag) => flagsOf(child ?? command).includes(flag))
+})
+
+check('flag', /`(--[a-z-]+)(?:[ =][^`]*)?`/g, 15, (flag) => {
+  const all = program.commands.flatMap((command) => [command, ...command.commands]).flatMap(flagsOf)
+  return all.includes(flag) || /^--(env|omit|tty|quick|grep|global|cacert|resolve|compressed)$/.test(flag)
 })

@@ -1,14 +1,5 @@
 // What a start loads, and where compiled code is cached.
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -34,7 +25,7 @@ test('a start loads no optional package, and the writer thread loads no package'
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${join(directory, 'plants.db')}`
   const { stop } = await startService(t, { DATABASE_URL, ...preload(noteModules(directory)) })
-  const read = (thread: number) => readFileSync(join(directory, `thread-${thread}`), 'utf8')
+  const read = (thread: number) => fs.readFileSync(join(directory, `thread-${thread}`), 'utf8')
   const find = (text: string, names: string[]) =>
     names.filter((name) => text.includes(`node_modules/${name}/`))
 
@@ -49,7 +40,7 @@ test('a start loads no optional package, and the writer thread loads no package'
     'prom-client',
   ]
   t.same(find(read(0), ['fastify', ...late]), ['fastify'])
-  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const { dependencies } = JSON.parse(fs.readFileSync(join(root, 'package.json'), 'utf8'))
   t.match(read(1), /writer-thread\.ts$/m)
   t.same(find(read(1), Object.keys(dependencies)), [])
   t.match(await stop(), { code: 0 })
@@ -77,9 +68,9 @@ test('a start that fails half-way closes everything and exits', { timeout: 30_00
 function createClone(directory: string): string {
   copyClone(directory, false)
   const packages = join(directory, 'node_modules')
-  mkdirSync(packages)
-  for (const name of readdirSync(join(root, 'node_modules')))
-    if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(packages, name))
+  fs.mkdirSync(packages)
+  for (const name of fs.readdirSync(join(root, 'node_modules')))
+    if (name !== '.cache') fs.symlinkSync(join(root, 'node_modules', name), join(packages, name))
   return join(directory, 'bin/plant-store.js')
 }
 
@@ -94,10 +85,10 @@ test('compiled code is not cached where other users could change it', async (t) 
     const directory = createDirectory(t)
     const line = `umask ${umask}; exec "$@"`
     const command = [process.execPath, createClone(directory), 'config']
-    if (owner && process.getuid?.() === 0) chownSync(directory, owner, owner)
+    if (owner && process.getuid?.() === 0) fs.chownSync(directory, owner, owner)
     else if (owner) continue
     t.match(await run('sh', ['-c', line, 'sh', ...command], { cwd: directory }), { code: 0, stderr: '' })
-    t.equal(existsSync(join(directory, 'node_modules/.cache')), isKept, umask)
+    t.equal(fs.existsSync(join(directory, 'node_modules/.cache')), isKept, umask)
   }
 })
 
@@ -106,11 +97,11 @@ test('caches compiled code beside the packages, and starts without a cache', asy
   const launcher = createClone(directory)
   const start = () => run(process.execPath, [launcher, 'config'], { cwd: directory })
   const kept = join(directory, 'node_modules/.cache')
-  writeFileSync(kept, 'in the way')
+  fs.writeFileSync(kept, 'in the way')
   t.match(await start(), { code: 0, stderr: '' })
-  rmSync(kept)
+  fs.rmSync(kept)
   t.match(await start(), { code: 0, stderr: '' })
-  const [version] = readdirSync(join(kept, 'plant-store'))
-  t.ok(readdirSync(join(kept, 'plant-store', version as string)).length > 10)
+  const [version] = fs.readdirSync(join(kept, 'plant-store'))
+  t.ok(fs.readdirSync(join(kept, 'plant-store', version as string)).length > 10)
   t.match(await start(), { code: 0, stderr: '' })
 })

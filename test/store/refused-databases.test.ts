@@ -1,13 +1,5 @@
 // Databases that are refused in one line and left unchanged: foreign ones, and those made before 1.0.0.
-import {
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -29,7 +21,7 @@ const users = [
 ]
 
 const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
-const file = (bytes: string) => (path: string) => writeFileSync(path, bytes)
+const file = (bytes: string) => (path: string) => fs.writeFileSync(path, bytes)
 const database = (statements: string) => (path: string) => {
   const made = new DatabaseSync(path)
   made.exec(statements)
@@ -44,7 +36,7 @@ const refused: [title: string, make: (path: string) => void, reason: RegExp][] =
     database('CREATE TABLE notes (text); PRAGMA user_version = 83'),
     /not a plant store/,
   ],
-  ['earlier store', (path) => copyFileSync(earlier, path), /export it with that version, then import it/],
+  ['earlier store', (path) => fs.copyFileSync(earlier, path), /export it with that version, then import it/],
 ]
 
 /** Makes a file look like a mount point. */
@@ -60,7 +52,7 @@ const mounted = (path: string) =>
 test('a database that is mounted as a single file, or has a hard link, can be read, but not changed', async (t) => {
   const path = join(createDirectory(t), 'my plants.db')
   const input = join(createDirectory(t), 'plants.ndjson')
-  writeFileSync(input, '{"name":"a","tag":""}\n')
+  fs.writeFileSync(input, '{"name":"a","tag":""}\n')
   const DATABASE_URL = `file:${path}`
   t.equal((await runCommand(['import', input], { DATABASE_URL })).code, 0)
   const assertRefused = async (env: NodeJS.ProcessEnv, reason: RegExp) => {
@@ -75,7 +67,7 @@ test('a database that is mounted as a single file, or has a hard link, can be re
     { ...mounted(path), DATABASE_URL },
     /my plants\.db is mounted without its log: mount its dir/,
   )
-  linkSync(path, `${path}.link`)
+  fs.linkSync(path, `${path}.link`)
   for (const url of [DATABASE_URL, `${DATABASE_URL}.link`])
     await assertRefused({ DATABASE_URL: url }, /my plants\.db\S* has another name.*: remove that hard link/)
 })
@@ -85,9 +77,9 @@ for (const [title, make, reason] of refused)
     const directory = createDirectory(t)
     const path = join(directory, 'plants.db')
     make(path)
-    const before = readFileSync(path)
+    const before = fs.readFileSync(path)
     const input = join(createDirectory(t), 'plants.ndjson')
-    writeFileSync(input, '{"name":"a","tag":""}\n')
+    fs.writeFileSync(input, '{"name":"a","tag":""}\n')
     for (const args of [
       ...users,
       ['serve'],
@@ -99,10 +91,10 @@ for (const [title, make, reason] of refused)
       t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
       t.match(stderr, /^plant-store: [^\n]+\n$/)
       t.match(stderr, reason)
-      t.ok(readFileSync(path).equals(before))
+      t.ok(fs.readFileSync(path).equals(before))
     }
     // SQLite itself creates these files for each reader.
-    const own = readdirSync(directory).filter((name) => !/-wal$|-shm$/.test(name))
+    const own = fs.readdirSync(directory).filter((name) => !/-wal$|-shm$/.test(name))
     t.same(own, ['plants.db'])
   })
 
@@ -119,29 +111,29 @@ for (const engine of engines)
 test('turns an empty file into a database, and creates missing directories for its user alone', async (t) => {
   const directory = createDirectory(t)
   const empty = join(directory, 'plants.db')
-  writeFileSync(empty, '')
+  fs.writeFileSync(empty, '')
   for (const url of [`file:${empty}`, `file:${directory}/a/b%2520c/plants.db`]) {
     const app = await startApp(t, url)
     t.equal((await request(`${app.url}/plants`)).text, '[]')
   }
-  t.ok(statSync(join(directory, 'a', 'b%20c', 'plants.db')).isFile())
-  if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
+  t.ok(fs.statSync(join(directory, 'a', 'b%20c', 'plants.db')).isFile())
+  if (process.platform !== 'win32') t.equal(fs.statSync(join(directory, 'a')).mode & 0o777, 0o700)
 })
 
 test('ends if a table is damaged', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const env = { DATABASE_URL: `file:${path}` }
   const input = join(dirname(path), 'plants.ndjson')
-  writeFileSync(input, '{"name":"a","tag":""}\n')
+  fs.writeFileSync(input, '{"name":"a","tag":""}\n')
   t.match(await runCommand(['import', input], env), { code: 0 })
-  writeFileSync(path, readFileSync(path).fill(255, 4096, 8192))
+  fs.writeFileSync(path, fs.readFileSync(path).fill(255, 4096, 8192))
   t.match(await runCommand(['serve'], env), { code: 1, stderr: /malformed/ })
 })
 
 test('reports a path where no file can be created in one line', async (t) => {
   const directory = createDirectory(t)
-  writeFileSync(join(directory, 'file'), '')
-  mkdirSync(join(directory, 'directory'))
+  fs.writeFileSync(join(directory, 'file'), '')
+  fs.mkdirSync(join(directory, 'directory'))
   const urls = ['file:file/plants.db', 'file:directory', 'file::memory:', 'file:a%00b', 'file:file/deep/a.db']
   for (const DATABASE_URL of urls) {
     const refused = await runCommand(['serve'], { PORT: '0', DATABASE_URL }, directory)

@@ -1,17 +1,6 @@
 // The SQLite file disappears while the service runs: nothing is acknowledged, the operator is told once what to do, and
 // the service continues by itself with the same file, or after a restart with another one.
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -36,12 +25,12 @@ type Fault = {
 
 /** Moves a file away, and leaves a link in its place; by default to itself, which fails with ELOOP. */
 const tieUp = (path: string, target = path) => {
-  renameSync(path, `${path}.away`)
-  symlinkSync(target, path)
+  fs.renameSync(path, `${path}.away`)
+  fs.symlinkSync(target, path)
 }
 const untie = (path: string) => {
-  rmSync(path)
-  renameSync(`${path}.away`, path)
+  fs.rmSync(path)
+  fs.renameSync(`${path}.away`, path)
 }
 
 /** Moves a file without stopping the service, for example to a larger disk. */
@@ -50,16 +39,16 @@ const moveAndLink = ({ path }: SqliteFile) => tieUp(path, `${path}.away`)
 const faults: Fault[] = [
   {
     title: 'that is moved away and back',
-    strike: ({ path }) => renameSync(path, `${path}.away`),
-    mend: ({ path }) => renameSync(`${path}.away`, path),
+    strike: ({ path }) => fs.renameSync(path, `${path}.away`),
+    mend: ({ path }) => fs.renameSync(`${path}.away`, path),
   },
   {
     title: 'that is replaced by the file of another store, and put back',
     strike: ({ path }) => {
-      renameSync(path, `${path}.away`)
-      renameSync(`${path}.other`, path)
+      fs.renameSync(path, `${path}.away`)
+      fs.renameSync(`${path}.other`, path)
     },
-    mend: ({ path }) => renameSync(`${path}.away`, path),
+    mend: ({ path }) => fs.renameSync(`${path}.away`, path),
   },
   {
     title: 'that is moved and linked, and put back',
@@ -81,7 +70,7 @@ const faults: Fault[] = [
     title: 'that is deleted, and a backup put in its place',
     strike: ({ path }) => {
       remove(path)
-      renameSync(`${path}.backup`, path)
+      fs.renameSync(`${path}.backup`, path)
     },
     left: 'ab',
   },
@@ -94,7 +83,7 @@ const faults: Fault[] = [
     title: 'whose -wal is deleted, and created again by a reader',
     strike: ({ path }) => {
       remove(`${path}-wal`)
-      writeFileSync(`${path}-wal`, '')
+      fs.writeFileSync(`${path}-wal`, '')
     },
   },
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`) },
@@ -150,22 +139,22 @@ for (const { title, strike, mend, left = 'abc' } of faults)
 
 /** Finds an open file in `/proc/self/fd` by its path. */
 function findOpen(path: string, ino?: number): string | undefined {
-  const files = readdirSync('/proc/self/fd').map((fd) => join('/proc/self/fd', fd))
+  const files = fs.readdirSync('/proc/self/fd').map((fd) => join('/proc/self/fd', fd))
   return files.find(
     (name) =>
-      existsSync(name) &&
-      [path, `${path} (deleted)`].includes(readlinkSync(name)) &&
-      (ino === undefined || statSync(name).ino === ino),
+      fs.existsSync(name) &&
+      [path, `${path} (deleted)`].includes(fs.readlinkSync(name)) &&
+      (ino === undefined || fs.statSync(name).ino === ino),
   )
 }
 
-const onLinux = { skip: existsSync('/proc/self/fd') ? false : 'only Linux lists open files' }
+const onLinux = { skip: fs.existsSync('/proc/self/fd') ? false : 'only Linux lists open files' }
 
 test('keeps a deleted file open, whatever replaces it', onLinux, async (t) => {
   const { store, path } = await openPlanted(t)
-  const { ino } = statSync(path)
+  const { ino } = fs.statSync(path)
   remove(path)
-  for (const put of [() => {}, () => truncate(path, 0), () => renameSync(`${path}.other`, path)]) {
+  for (const put of [() => {}, () => truncate(path, 0), () => fs.renameSync(`${path}.other`, path)]) {
     put()
     for (let n = 0; n < 3; n++) {
       await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
@@ -174,7 +163,7 @@ test('keeps a deleted file open, whatever replaces it', onLinux, async (t) => {
     t.ok(findOpen(path, ino))
     t.strictSame(await listNames(store), ['a', 'b', 'c'])
   }
-  t.equal(existsSync(`${path}-wal.former`), false, 'renames nothing')
+  t.equal(fs.existsSync(`${path}-wal.former`), false, 'renames nothing')
 })
 
 test(
@@ -186,9 +175,9 @@ test(
       for (const ending of deleted) remove(`${path}${ending}`)
       const copy = join(createDirectory(t), 'plants.db')
       for (const ending of ['', '-wal'])
-        copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
+        fs.copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
       // While it is there, the end is an error.
-      rmSync(`${path}-wal`, { force: true })
+      fs.rmSync(`${path}-wal`, { force: true })
       await store.close()
       const { store: rescued } = await openFile(t, copy)
       t.strictSame(await listNames(rescued), ['a', 'b', 'c'])
@@ -199,17 +188,17 @@ test(
 test('is not created beside the -wal or the -shm of a file that was moved away', async (t) => {
   const { path } = await openPlanted(t)
   const [orphan, link] = [join(createDirectory(t), 'plants.db'), join(createDirectory(t), 'link.db')]
-  symlinkSync(orphan, link)
-  copyFileSync(`${path}-wal`, `${orphan}-wal`)
+  fs.symlinkSync(orphan, link)
+  fs.copyFileSync(`${path}-wal`, `${orphan}-wal`)
   const message = /plants\.db-(wal|shm) belongs to a missing database: put it back/
   for (const before of [undefined, '']) {
-    if (before !== undefined) writeFileSync(orphan, before)
+    if (before !== undefined) fs.writeFileSync(orphan, before)
     for (const name of [link, orphan]) await t.rejects(openFile(t, name), { message })
-    t.ok(readFileSync(`${orphan}-wal`).equals(readFileSync(`${path}-wal`)))
+    t.ok(fs.readFileSync(`${orphan}-wal`).equals(fs.readFileSync(`${path}-wal`)))
   }
-  for (const ending of ['', '-wal']) renameSync(path + ending, `${path}.moved${ending}`)
+  for (const ending of ['', '-wal']) fs.renameSync(path + ending, `${path}.moved${ending}`)
   await t.rejects(openFile(t, path), { message })
-  t.notOk(existsSync(path))
+  t.notOk(fs.existsSync(path))
 })
 
 test('is not opened by a link while a log with plants is next to the link', async (t) => {
@@ -217,11 +206,11 @@ test('is not opened by a link while a log with plants is next to the link', asyn
   const file = join(createDirectory(t), 'file.db')
   const link = join(createDirectory(t), 'plants.db')
   // As a process leaves them that was killed after its file had been moved.
-  copyFileSync(path, file)
-  copyFileSync(`${path}-wal`, `${link}-wal`)
-  symlinkSync(file, link)
+  fs.copyFileSync(path, file)
+  fs.copyFileSync(`${path}-wal`, `${link}-wal`)
+  fs.symlinkSync(file, link)
   await t.rejects(openFile(t, link), { message: /plants\.db-wal would be ignored, because \S+ is a link: / })
-  renameSync(`${link}-wal`, `${file}-wal`)
+  fs.renameSync(`${link}-wal`, `${file}-wal`)
   const { store } = await openFile(t, link)
   t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
@@ -255,10 +244,10 @@ test('answers unknown if the file disappears during a batch', async (t) => {
     )
     while (isFree(other)) await turn()
     for (let turns = 0; turns < 2000; turns++) await turn()
-    renameSync(path, `${path}.away`)
+    fs.renameSync(path, `${path}.away`)
     outcome = await answer
     if (outcome !== 'nothing-added') batches++
-    renameSync(`${path}.away`, path)
+    fs.renameSync(`${path}.away`, path)
     await eventually(() => store.log.append([]))
   }
   t.equal(outcome, 'unknown')
@@ -296,14 +285,14 @@ test('follows a symbolic link, and detects when it leads to another file', async
   await add(first, 'a')
   await first.close()
   const link = join(directory, 'link.db')
-  symlinkSync(target, link)
+  fs.symlinkSync(target, link)
   const { store } = await openFile(t, link)
   await add(store, 'b')
   t.strictSame(await listNames(store), ['a', 'b'])
   backUp(target, `${target}.backup`)
   await add(store, 'c')
-  rmSync(link)
-  symlinkSync(`${target}.backup`, link)
+  fs.rmSync(link)
+  fs.symlinkSync(`${target}.backup`, link)
   await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
   t.strictSame(await listNames(store), ['a', 'b', 'c'])
   await store.close()

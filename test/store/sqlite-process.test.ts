@@ -1,23 +1,13 @@
-// SQLite files in a separate process: a truncated -shm, a limit on the size of files, and the syncs of a start.
+// SQLite files in a separate process: a truncated -shm, a limit on the size of files, and syncs.
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
+import { cli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { spawnProgram } from '../support/processes.ts'
+import { request, startService, token } from '../support/service.ts'
 import { add, listNames, openFile, type Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { type Appender, addMany, startAppender } from './appenders.ts'
@@ -78,21 +68,15 @@ test('a -shm that is truncated during a transaction of another program loses no 
 async function openHere(t: Test, path: string): Promise<Pick<Appender, 'add' | 'end'>> {
   const { store } = await openFile(t, path)
   return {
-    async add(name) {
-      await add(store, name)
-      return `${(await store.log.head()).position}`
-    },
-    async end() {
-      await store.close()
-      return 0
-    },
+    add: (name) => add(store, name).then(async () => `${(await store.log.head()).position}`),
+    end: () => store.close().then(() => 0),
   }
 }
 
 function linkTo(link: string, ending: string): void {
-  rmSync(link, { force: true })
-  mkdirSync(`${link}.${ending}`, { recursive: true })
-  symlinkSync(`${link}.${ending}`, link, 'junction')
+  fs.rmSync(link, { force: true })
+  fs.mkdirSync(`${link}.${ending}`, { recursive: true })
+  fs.symlinkSync(`${link}.${ending}`, link, 'junction')
 }
 
 for (const bytes of [0, 8192])
@@ -103,7 +87,7 @@ for (const bytes of [0, 8192])
     const appender = await startAppender(t, path)
     await addMany(appender, 10)
     // The same files, by another name.
-    renameSync(`${link}.1`, `${link}.2`)
+    fs.renameSync(`${link}.1`, `${link}.2`)
     linkTo(link, '2')
     truncate(`${path}-wal`, bytes)
     await appender.add('lost')
@@ -117,11 +101,11 @@ for (const bytes of [0, 8192])
 /** Each resolves to the path of the database from then on. */
 const moves = {
   'whose -shm was deleted': (path: string) => {
-    rmSync(`${path}-shm`)
+    fs.rmSync(`${path}-shm`)
     return path
   },
   'whose files were moved without the -shm': (path: string) => {
-    for (const ending of ['', '-wal']) renameSync(path + ending, `${path}.moved${ending}`)
+    for (const ending of ['', '-wal']) fs.renameSync(path + ending, `${path}.moved${ending}`)
     return `${path}.moved`
   },
 }
@@ -145,15 +129,15 @@ test('a process whose file was replaced leaves the log to the new file', async (
   const [one, two] = [await startAppender(t, path), await startAppender(t, path)]
   await addMany(one, 20)
   runSql(path, `VACUUM INTO '${path}.new'`)
-  renameSync(path, `${path}.old`)
-  renameSync(`${path}.new`, path)
+  fs.renameSync(path, `${path}.old`)
+  fs.renameSync(`${path}.new`, path)
   for (const old of [one, two]) t.match(await addMany(old, 1), { answers: ['nothing-added'] })
   t.equal(await one.end(), 0)
   const next = await openHere(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
   // A later change of the old file must not make it look newer than the log.
   await new Promise((resolve) => setTimeout(resolve, 1000))
-  chmodSync(`${path}.old`, 0o400)
+  fs.chmodSync(`${path}.old`, 0o400)
   t.equal(await two.end(), 0)
   t.equal(await next.add('last'), '51')
   t.equal(await next.end(), 0)
@@ -161,10 +145,8 @@ test('a process whose file was replaced leaves the log to the new file', async (
 })
 
 test('a process whose file was replaced by a store of the same size and almost the same time empties the log', async (t) => {
-  const [path, other] = ['plants.db', 'other.db'].map((name) => join(createDirectory(t), name)) as [
-    string,
-    string,
-  ]
+  const path = join(createDirectory(t), 'plants.db')
+  const other = join(createDirectory(t), 'other.db')
   for (const one of [path, other]) {
     const first = await openHere(t, one)
     t.equal((await addMany(first, 20)).added.length, 20)
@@ -172,31 +154,31 @@ test('a process whose file was replaced by a store of the same size and almost t
   }
   const old = await startAppender(t, path)
   await addMany(old, 10)
-  const { size, mtimeMs } = statSync(path)
-  t.equal(statSync(other).size, size)
-  utimesSync(other, 0, (mtimeMs + 700) / 1000)
-  renameSync(other, path)
+  const { size, mtimeMs } = fs.statSync(path)
+  t.equal(fs.statSync(other).size, size)
+  fs.utimesSync(other, 0, (mtimeMs + 700) / 1000)
+  fs.renameSync(other, path)
   t.match(await addMany(old, 1), { answers: ['nothing-added'] })
   t.equal(await old.end(), 0)
   t.equal((await listNames((await openFile(t, path)).store)).length, 20)
 })
 
 for (const [title, strike] of Object.entries({
-  'the file is moved': (path: string) => renameSync(path, `${path}.moved`),
+  'the file is moved': (path: string) => fs.renameSync(path, `${path}.moved`),
   'the file is replaced': (path: string) => {
-    copyFileSync(path, `${path}.copy`)
-    renameSync(path, `${path}.moved`)
-    renameSync(`${path}.copy`, path)
+    fs.copyFileSync(path, `${path}.copy`)
+    fs.renameSync(path, `${path}.moved`)
+    fs.renameSync(`${path}.copy`, path)
   },
-  'the -wal is deleted': (path: string) => rmSync(`${path}-wal`),
+  'the -wal is deleted': (path: string) => fs.rmSync(`${path}-wal`),
   'the file is moved, and looked at': (path: string) => {
-    renameSync(path, `${path}.moved`)
+    fs.renameSync(path, `${path}.moved`)
     runSql(`${path}.moved`, 'SELECT * FROM plants')
   },
   'the file is moved, and another log is at its path': (path: string) => {
-    renameSync(path, `${path}.moved`)
-    rmSync(`${path}-wal`)
-    writeFileSync(`${path}-wal`, 'another')
+    fs.renameSync(path, `${path}.moved`)
+    fs.rmSync(`${path}-wal`)
+    fs.writeFileSync(`${path}-wal`, 'another')
   },
 }))
   test(`a process that ends writes back the plants of another process: ${title}`, async (t) => {
@@ -207,7 +189,7 @@ for (const [title, strike] of Object.entries({
     t.equal(await command.end(), 0)
     strike(path)
     t.equal(await service.end(), 0)
-    const { store } = await openFile(t, existsSync(`${path}.moved`) ? `${path}.moved` : path)
+    const { store } = await openFile(t, fs.existsSync(`${path}.moved`) ? `${path}.moved` : path)
     t.equal((await listNames(store)).length, 30)
   })
 
@@ -216,7 +198,7 @@ test('a process whose -wal was deleted leaves the log to the next one', async (t
   const old = await startAppender(t, path)
   await addMany(old, 200)
   runSql(path, 'PRAGMA wal_checkpoint(PASSIVE)')
-  rmSync(`${path}-wal`)
+  fs.rmSync(`${path}-wal`)
   const next = await openHere(t, path)
   t.equal((await addMany(next, 30)).added.length, 30)
   t.equal(await old.end(), 0)
@@ -233,7 +215,7 @@ test('a process ends with an error if a reader prevents it from writing back a d
   t.teardown(() => reader.close())
   reader.exec('BEGIN; SELECT * FROM plants')
   await addMany(appender, 20)
-  rmSync(`${path}-wal`)
+  fs.rmSync(`${path}-wal`)
   t.equal(await appender.end(), 1)
   t.match(appender.errors(), /was not emptied/)
 })
@@ -245,12 +227,12 @@ test('a process whose file was moved to another disk leaves the log, and ends wi
   const copy = `${path}.copy`
   execFileSync('cp', ['-p', path, copy])
   // Some disks keep times in seconds.
-  utimesSync(copy, 0, Math.floor(statSync(copy).mtimeMs / 1000))
-  rmSync(path)
-  symlinkSync(copy, path)
+  fs.utimesSync(copy, 0, Math.floor(fs.statSync(copy).mtimeMs / 1000))
+  fs.rmSync(path)
+  fs.symlinkSync(copy, path)
   t.equal(await appender.end(), 1)
   t.match(appender.errors(), /was not emptied/)
-  renameSync(`${path}-wal`, `${copy}-wal`)
+  fs.renameSync(`${path}-wal`, `${copy}-wal`)
   t.equal((await listNames((await openFile(t, path)).store)).length, 20)
 })
 
@@ -260,7 +242,7 @@ test('accepts a -wal that another program empties in a checkpoint', async (t) =>
   await addMany(appender, 3)
   const other = new DatabaseSync(path)
   other.exec('PRAGMA wal_checkpoint(TRUNCATE)')
-  t.equal(statSync(`${path}-wal`).size, 0)
+  t.equal(fs.statSync(`${path}-wal`).size, 0)
   t.equal(await appender.add('a'), '4')
   other.close()
   t.equal(await appender.end(), 0)
@@ -273,9 +255,9 @@ test('closing a store keeps the locks of another store on the same file', { skip
   const two = await openFile(t, one.path)
   // A process that finds no lock on the -shm truncates it, although it is mapped here; one that finds none on the
   // database deletes the -wal when it closes.
-  const inodes = ['', '-shm'].map((ending) => statSync(one.path + ending).ino)
+  const inodes = ['', '-shm'].map((ending) => fs.statSync(one.path + ending).ino)
   const isLocked = () => {
-    const locks = readFileSync('/proc/locks', 'utf8')
+    const locks = fs.readFileSync('/proc/locks', 'utf8')
     return inodes.every((inode) => new RegExp(` ${process.pid} [^ ]+:${inode} `).test(locks))
   }
   t.ok(isLocked())
@@ -295,7 +277,7 @@ test('a process whose file was replaced after an I/O error empties the log', asy
   await addMany(appender, 10)
   runSql(path, `VACUUM INTO '${path}.new'`)
   while ((await appender.add('more')) !== 'unknown');
-  renameSync(`${path}.new`, path)
+  fs.renameSync(`${path}.new`, path)
   t.equal(await appender.end(), 0)
   t.equal((await listNames((await openFile(t, path)).store)).length, 10)
 })
@@ -328,7 +310,7 @@ test('a start syncs the log of a killed process, writes it back, and syncs the f
   process.kill(killed.pid, 'SIGKILL')
   await killed.end()
   t.equal(await (await startTraced(t, path, trace)).end(), 0)
-  const calls = readFileSync(trace, 'utf8').split('\n')
+  const calls = fs.readFileSync(trace, 'utf8').split('\n')
   const order = [
     new RegExp(`fsync\\(\\d+<${path}-wal>`),
     new RegExp(`pwrite64\\(\\d+<${path}>`),
@@ -352,8 +334,49 @@ test('each start syncs the file and its directory, and each directory that it cr
     [path, dirname(path)],
   ]) {
     t.equal(await (await startTraced(t, path, trace)).end(), 0)
-    const calls = readFileSync(trace, 'utf8')
+    const calls = fs.readFileSync(trace, 'utf8')
     t.notMatch(calls, '-journal', 'a kill would leave it')
     for (const name of synced) t.match(calls, new RegExp(`f(data)?sync\\(\\d+<${name}>\\) += 0`))
   }
 })
+
+const plants = 10
+
+test('the -wal is synced before a POST is answered', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const trace = join(directory, 'trace')
+  const calls = 'trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64'
+  const args = ['-f', '-y', '-e', calls, '-o', trace, process.execPath, cli, 'serve']
+  const DATABASE_URL = `file:${join(directory, 'plants.db')}`
+  const env = { PATH: process.env.PATH, PORT: '0', ACCESS_TOKENS: token, DATABASE_URL }
+  const { child, ended, listening } = spawnProgram(t, 'strace', args, { env })
+  const url = await listening()
+  for (let n = 0; n < plants; n++)
+    t.equal((await request(`${url}/plants`, { body: { name: `${n}`, tag: '' } })).status, 200)
+  // strace forwards no signals, so they go to its child, the service.
+  const pid = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()
+  process.kill(Number(pid), 'SIGTERM')
+  await ended
+  // One letter per call: a write into the -wal, the return of a sync of it, an answer.
+  const order = fs.readFileSync(trace, 'utf8').split('\n').map(nameCall).join('').replace(/W+/g, 'W')
+  t.match(order, new RegExp(`(WSA){${plants}}`))
+  t.equal(order.match(/A/g)?.length, plants)
+})
+
+test('a command that reads beside a service syncs the -wal before it reads', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
+  const { url } = await startService(t, { DATABASE_URL: `file:${path}` })
+  t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
+  const args = ['-f', '-y', '-e', 'trace=fsync', '-o', trace, process.execPath, cli, 'export', '-']
+  const env = { PATH: process.env.PATH, DATABASE_URL: `file:${path}` }
+  t.match(await spawnProgram(t, 'strace', args, { env }).ended, { code: 0 })
+  t.match(fs.readFileSync(trace, 'utf8'), `<${path}-wal>`)
+})
+
+function nameCall(line: string): string {
+  if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) return 'W'
+  if (/f(data)?sync\(\d+<[^>]*-wal>\) += 0/.test(line) || /f(data)?sync resumed>\) += 0/.test(line))
+    return 'S'
+  return /(write|writev|sendto|sendmsg)\(\d+<[^>]*(socket|TCP)[^>]*>.*HTTP\/1\.1 200/.test(line) ? 'A' : ''
+}

@@ -1,18 +1,21 @@
-// TLS between the service and its server, as in the URLs of providers.
+// What may stand between the service and its server: TLS, as in the URLs of providers, and PgBouncer, whose shared sessions
+// are refused.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import tap from 'tap'
-import { findEngine } from '../support/engines.ts'
+import tap, { type Test } from 'tap'
+import { findEngine, sharedServer } from '../support/engines.ts'
 import { findPorts, PostgresServer, passwordRole } from '../support/postgres.ts'
-import { own } from '../support/postgres-programs.ts'
+import { createServerDirectory, own, user } from '../support/postgres-programs.ts'
+import { spawnProgram } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
-import { skipWithout } from '../support/tools.ts'
+import { add, listNames, open, openStore } from '../support/stores.ts'
+import { findProgram, skipWithout } from '../support/tools.ts'
 import { listen } from '../support/wire.ts'
 
-const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
+const skip = noPostgres || skipWithout('openssl')
 const password = 'a secret'
 
 /** Starts a server that has a certificate, and a role with a password; resolves to the URL of that role. */
@@ -68,4 +71,55 @@ tap.test('reports a server message that pg cannot read, and does not crash', asy
     const url = `postgres://a:secret@127.0.0.1:${await listen(t, server)}/plants`
     await t.rejects(openStore(url, { mode: 'read' }), { message })
   }
+})
+
+const noPooler = noPostgres || skipWithout('pgbouncer')
+
+/** Starts PgBouncer before the shared server; resolves to a URL of a new database behind it. */
+async function startPooler(t: Test, settings: string): Promise<{ url: string; direct: string }> {
+  const direct = await postgres.createDatabase(t)
+  const { port } = await sharedServer()
+  const [ownPort] = await findPorts(1)
+  const path = join(createServerDirectory(), 'pgbouncer.ini')
+  writeFileSync(
+    path,
+    `[databases]
+* = host=127.0.0.1 port=${port} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${ownPort}
+unix_socket_dir =
+auth_type = any
+${settings}
+`,
+  )
+  own(path)
+  // Like PostgreSQL it does not run as root.
+  await spawnProgram(t, String(findProgram('pgbouncer')), [path], user).logs(/process up/)
+  return { url: direct.replace(`:${port}/`, `:${ownPort}/`), direct }
+}
+
+for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'transaction\nmin_pool_size = 3'])
+  tap.test(`refuses pool_mode = ${mode.replace('\n', ', ')}`, { skip: noPooler }, async (t) => {
+    const { url, direct } = await startPooler(t, `pool_mode = ${mode}`)
+    const told = { message: /uses transaction pooling: set its pool_mode to session, or / }
+    await t.rejects(open(t, url), told)
+    const store = await open(t, direct)
+    await t.rejects(openStore(url, { mode: 'read' }), told, 'also to read')
+    const text = 'SELECT count(*)::int AS count FROM pg_tables'
+    t.ok((await store.sql.select(text))[0]?.count, 'the server itself works')
+  })
+
+tap.test('accepts pool_mode = session', { skip: noPooler }, async (t) => {
+  const { url } = await startPooler(t, 'pool_mode = session')
+  const store = await open(t, url)
+  const names = Array.from({ length: 20 }, (_, n) => `${n}`)
+  for (const name of names) {
+    t.strictSame(await add(store, name), ['added'])
+    await store.log.append([])
+  }
+  t.strictSame(await listNames(store), names)
+  const reader = await openStore(url, { mode: 'read' })
+  t.equal((await reader.log.head()).position, 20)
+  await reader.close()
 })
