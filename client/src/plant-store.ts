@@ -142,7 +142,7 @@ export class PlantStore {
   /**
    * All plants, a page at a time: `for await (const plant of store.all())`. `pageSize`: plants in one request, 1000 by
    * default. Plants that are added meanwhile come last. `after`: `after` of an earlier call, to read only the plants
-   * added since. Throws as `list` does, and an Error if plants that were read before `after` are no longer in the store.
+   * added since. Throws as `list` does, and an Error if plants that were received before are no longer in the store.
    */
   all({ pageSize = 1000, after = '0.0..', ...options }: AllOptions = {}): Plants {
     const [, seen, length, cursor, etag] = /^(\d+)\.(\d+)\.([^.]*)\.(.*)$/.exec(after) ?? []
@@ -160,19 +160,23 @@ export class PlantStore {
   ): AsyncGenerator<Plant, void, undefined> {
     if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
     if (!(place.seen >= 0)) throw new TypeError('after must be the `after` of an earlier call of all()')
-    // The cursor identifies the plants before the page; the ETag identifies those of the page, some of which were read.
+    // The cursor identifies the plants before the page; the ETag identifies those of the page.
     if (place.seen > 0 && place.etag) {
-      const { cursor, length, etag } = place
+      const { cursor, length, etag, seen } = place
       const kept = { limit: length, after: cursor, ifNoneMatch: etag }
-      const { notModified, next } = await this.list({ ...options, ...kept })
-      if (!notModified)
-        throw new Error('Plants that were read are no longer in the store: start without `after`')
-      if (place.seen === length && !next) return
-      if (place.seen === length) Object.assign(place, { cursor: next, seen: 0 })
+      const page = await this.list({ ...options, ...kept })
+      // A proxy may omit If-None-Match from the request, or Link from the response.
+      if (!page.notModified && page.etag !== etag)
+        throw new Error('Plants that were received are no longer in the store: start without `after`')
+      if (seen === length && page.next) Object.assign(place, { cursor: page.next, seen: 0 })
     }
     for (;;) {
       const after = place.cursor
-      const { plants, next, etag } = await this.list({ ...options, limit: pageSize + place.seen, after })
+      const limit = pageSize + place.seen
+      const ifNoneMatch = (place.seen === place.length && place.etag) || undefined
+      const page = await this.list({ ...options, limit, after, ifNoneMatch })
+      if (page.notModified) return
+      const { plants, next, etag } = page
       // For example from a cache that ignores the query. Without this check the loop would never end.
       if (after && next === after)
         throw new PlantStoreUnreachable(new Error("The page's Link header points to the same page"), {
