@@ -442,10 +442,15 @@ test('reads an endless line in bounded memory, even if compressed to a kilobyte'
 
 test('reports a faulty row as a whole, wherever a read ends', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
-  const [start, row] = ['name,tag,x\n', '"two\nlines",x"y,b,c\n']
+  const [start, row] = ['name,tag,x\n', '\u00a0"two\nlines",x"y,b,c\n']
   for (let cut = 1; cut < row.length; cut++) {
     const filling = `a,,${'z'.repeat(128 * 1024 - start.length - 4 - cut)}\n`
-    const { counts, plants } = await next(writeInput(t, start + filling + row), '--skip-invalid', any)
+    const { counts, plants } = await next(
+      writeInput(t, start + filling + row),
+      '--skip-invalid',
+      '--trim',
+      any,
+    )
     t.match(counts, { added: 1, rejected: 1, reasons: [{ line: 4 }] }, `after ${cut} bytes`)
     t.equal(plants.length, 1)
   }

@@ -85,11 +85,12 @@ const insideFault =
  */
 function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   // A no-break space is two bytes.
-  const blank = trim ? '(?:[ \\t]|\\xc2\\xa0)*' : ''
+  const blanks = '(?:[ \\t]|\\xc2\\xa0)*'
+  const blank = trim ? blanks : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
-  const quoted = '[ \\t]*"[^"]*(?:""[^"]*)*'
+  const quoted = `${blanks}"[^"]*(?:""[^"]*)*`
   const unclosed = new RegExp(`${quoted}$`, 'y')
   // A quotation mark directly after a separator or a line feed begins another cell.
   const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
