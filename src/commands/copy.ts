@@ -54,9 +54,8 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
     if (!(cause instanceof StoreUnavailable)) throw cause
     throw new CommandError(`the copy failed: ${cause.message}. Run the command again to resume.`, { cause })
   })
-  const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
-  const both = `both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}`
-  const text = `${what} from ${names.from} into ${names.to}; ${both}`
+  const done = `copied ${count(added, 'plant')} and ${count(tokens, 'token')} from ${names.from} into ${names.to}`
+  const text = `${done}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   await printResult({ ...names, added, tokens, plants, checksum }, text, json)
 }
 

@@ -9,8 +9,8 @@ import { advice, copyVerified, findFile } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL. No database, -wal or -shm may exist there. The database appears once it is
-complete, verified, and on stable storage. Run restore as the user of the service; if root runs it, the database belongs to
-the owner of the directory. Afterwards, revoke again any tokens that were revoked after the backup.`
+complete, verified, and on stable storage; a killed restore may leave a file that ends in .partial: delete it. If root runs
+restore, the database belongs to the owner of the directory. Afterwards, revoke again tokens that were revoked since the backup.`
 
 export function define(command: Command): void {
   command.argument('<file>', 'a backup; - is stdin')

@@ -1,14 +1,6 @@
 // The package: its files, and that it runs on a Node that cannot run the sources. A full run installs it from a file; a
 // quick run unpacks it beside the packages of this clone.
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
@@ -25,13 +17,13 @@ const directory = createDirectory(tap)
 const prefix = join(directory, 'prefix')
 const home = join(directory, 'home')
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { version } = JSON.parse(fs.readFileSync(join(root, 'package.json'), 'utf8'))
 const tarball = join(directory, `release/plant-store-${version}.tgz`)
 const unreachable = "npm's cache lacks a package, and the registry cannot be reached"
 const command = join(prefix, isFull ? 'bin/plant-store' : 'bin/plant-store.js')
 /** The commit that the package is made from. */
 let commit: string
-const isInstalled = () => existsSync(command)
+const isInstalled = () => fs.existsSync(command)
 const skip = (t: Test, reason: string) => t.pass('not tried', { skip: reason })
 
 test('npm run release makes the artefacts and their checksums, and leaves the clone unchanged', async (t) => {
@@ -39,32 +31,32 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
   const release = join(directory, 'release')
   copyClone(clone, true)
   const sections = ['[Unreleased]', `[${version}] - 2026-12-01\n\n- Something new.`, '[0.0.1]\n\n- Older.']
-  writeFileSync(join(clone, 'CHANGELOG.md'), sections.map((one) => `## ${one}\n\n`).join(''))
+  fs.writeFileSync(join(clone, 'CHANGELOG.md'), sections.map((one) => `## ${one}\n\n`).join(''))
   commit = commitClone(clone)
-  const before = readdirSync(clone)
+  const before = fs.readdirSync(clone)
   // The image takes half a minute, so a quick run replaces buildah by a program that fails.
   const broken = createDirectory(t)
-  writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+  fs.writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
   const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
   const make = () =>
     run(process.execPath, ['package/release.ts', release, '--archives', 'none'], { cwd: clone, env })
-  const change = (file: string) => appendFileSync(join(clone, file), '\n')
+  const change = (file: string) => fs.appendFileSync(join(clone, file), '\n')
   const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], {
     cwd: clone,
     env,
   })
   t.equal(code, 0, stderr)
   // With the lockfile of the package, npm would not install development packages here.
-  const after = readdirSync(clone).filter((name) => name !== '.tap')
+  const after = fs.readdirSync(clone).filter((name) => name !== '.tap')
   t.same(after.toSorted(), [...before, 'dist'].toSorted())
   const endings = ['.cdx.json', '.notes.md', '.openapi.yaml', '.tgz']
   if (isFull && findProgram('buildah')) endings.splice(2, 0, '.oci.tar')
   else t.match(stderr, 'SKIP the image: buildah is not installed')
   const names = endings.map((ending) => `plant-store-${version}${ending}`)
   const artefacts = [...names, `plant-store-client-${version}.tgz`]
-  t.equal(readFileSync(join(release, names[1] as string), 'utf8'), '- Something new.\n')
-  t.same(readdirSync(release).toSorted(), ['SHA256SUMS', ...artefacts].toSorted())
-  const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8')
+  t.equal(fs.readFileSync(join(release, names[1] as string), 'utf8'), '- Something new.\n')
+  t.same(fs.readdirSync(release).toSorted(), ['SHA256SUMS', ...artefacts].toSorted())
+  const sums = fs.readFileSync(join(release, 'SHA256SUMS'), 'utf8')
   t.equal(sums, (await run('sha256sum', artefacts, { cwd: release })).stdout)
   t.match(await make(), { code: 1, stderr: /is not empty/ })
   change('src/cli/program.ts')
@@ -79,14 +71,15 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
   commitChanges(clone)
   const old = /the figures are of [0-9a-f]{12}, the code of requests has changed/
   t.match(await make(), { code: 1, stderr: old })
-  writeFileSync(join(clone, 'CHANGELOG.md'), `## [${version}]\n\n- Something new.\n`)
+  fs.writeFileSync(join(clone, 'CHANGELOG.md'), `## [${version}]\n\n- Something new.\n`)
   commitChanges(clone)
   t.match(await make(), { code: 1, stderr: /no section for [\d.]+ with a date/ })
 })
 
 test('the package contains what it needs to run, and nothing else', async (t) => {
   const list = (folder: string) =>
-    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    fs
+      .readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
   const documents = ['deploy', 'docs', 'examples']
@@ -116,7 +109,7 @@ test('the package contains what it needs to run, and nothing else', async (t) =>
 
 /** Starts an installed service in an empty directory. */
 async function serve(t: Test) {
-  mkdirSync(home)
+  fs.mkdirSync(home)
   const env = { PATH: systemPath, HOME: home, PORT: '0' }
   const service = spawnProgram(t, command, ['serve'], { cwd: createDirectory(t), env })
   const url = await service.listening()
@@ -130,9 +123,9 @@ async function serve(t: Test) {
 /** Resolves to false if it cannot be installed here. */
 async function place(): Promise<boolean> {
   if (isFull) return install(directory, ['--global', '--prefix', prefix, tarball])
-  mkdirSync(prefix)
+  fs.mkdirSync(prefix)
   await run('tar', ['-xzf', tarball, '-C', prefix, '--strip-components=1'])
-  symlinkSync(join(root, 'node_modules'), join(prefix, 'node_modules'))
+  fs.symlinkSync(join(root, 'node_modules'), join(prefix, 'node_modules'))
   return true
 }
 
@@ -160,7 +153,7 @@ test(`the package, ${placed}, serves on the Node of the machine`, async (t) => {
 test('the commands of the package run', async (t) => {
   if (!isInstalled()) return skip(t, 'it is not installed')
   const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
-  writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
+  fs.writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
   t.match(await run(command, ['--version'], options), {
     code: 0,
     stdout: `${version}+${commit}\n`,
@@ -180,14 +173,14 @@ async function checkVersions(t: Test) {
   await run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
   installLocked(folder)
   const installed = listInstalled(folder)
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const { packages } = JSON.parse(fs.readFileSync(join(root, 'package-lock.json'), 'utf8'))
   const locked = Object.entries<{ version: string }>(packages).map(
     ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
   )
   t.ok(installed.length > 100, `${installed.length} packages`)
   const unlocked = installed.filter((one) => !locked.includes(one))
   t.same(unlocked, [])
-  const { bomFormat, components } = JSON.parse(readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'))
+  const { bomFormat, components } = JSON.parse(fs.readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'))
   t.equal(bomFormat, 'CycloneDX')
   const named = new Map<string, string>(
     components.map(({ purl, scope }: Record<string, string>) => [

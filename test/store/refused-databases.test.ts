@@ -69,7 +69,10 @@ test('a database that is mounted as a single file, or has a hard link, can be re
   )
   fs.linkSync(path, `${path}.link`)
   for (const url of [DATABASE_URL, `${DATABASE_URL}.link`])
-    await assertRefused({ DATABASE_URL: url }, /my plants\.db\S* has another name.*: remove that hard link/)
+    await assertRefused(
+      { DATABASE_URL: url },
+      /my plants\.db\S* has hard links: stop all processes, and keep the name/,
+    )
 })
 
 for (const [title, make, reason] of refused)

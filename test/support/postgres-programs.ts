@@ -1,19 +1,7 @@
 // The programs of PostgreSQL, from npm (or from TEST_POSTGRES_BIN, a directory of other ones). PostgreSQL does not run
 // as root, so root runs them as an unprivileged user.
 import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,19 +14,19 @@ export const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : unde
 
 /** Gives a file to the user whom the programs run as. */
 export function own(path: string): void {
-  if (user) chownSync(path, user.uid, user.gid)
+  if (user) fs.chownSync(path, user.uid, user.gid)
 }
 
 /** Copies a folder, and gives the copy to the user whom the programs run as. */
 export function copyFolder(from: string, to: string): void {
-  cpSync(from, to, { recursive: true, verbatimSymlinks: true })
-  chmodSync(to, 0o700)
-  for (const name of ['', ...(readdirSync(to, { recursive: true }) as string[])]) own(join(to, name))
+  fs.cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+  fs.chmodSync(to, 0o700)
+  for (const name of ['', ...(fs.readdirSync(to, { recursive: true }) as string[])]) own(join(to, name))
 }
 
 /** Creates a directory that belongs to that user. */
 export function createServerDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
+  const directory = fs.mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
   noteDirectory(directory)
   own(directory)
   return directory
@@ -59,11 +47,11 @@ export async function run(program: string, args: string[]): Promise<void> {
 export async function startProgram(program: string, args: string[], log: string): Promise<ChildProcess> {
   binaries ??= findBinaries()
   const path = join(await binaries, program)
-  const output = openSync(log, 'a')
+  const output = fs.openSync(log, 'a')
   const child = spawn(path, args, { ...asUser, stdio: ['ignore', output, output], detached: true })
   noteProcess(child)
   child.unref()
-  closeSync(output)
+  fs.closeSync(output)
   return child
 }
 
@@ -87,17 +75,17 @@ async function findBinaries(): Promise<string> {
 /** npm packages contain no symbolic links; the package creates them in its install script, which may not run. */
 async function linkLibraries(root: string): Promise<void> {
   const list = join(root, 'native', 'pg-symlinks.json')
-  const links: { target: string }[] = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []
+  const links: { target: string }[] = fs.existsSync(list) ? JSON.parse(fs.readFileSync(list, 'utf8')) : []
   // Several processes may do so at once, because the script ignores existing links.
-  if (links.some(({ target }) => !existsSync(join(root, target))))
+  if (links.some(({ target }) => !fs.existsSync(join(root, target))))
     await runFile(process.execPath, [join(root, 'scripts', 'hydrate-symlinks.js')], { cwd: root })
 }
 
 /** For a checkout that the unprivileged user cannot read. */
 function copyBinaries(native: string): string {
   const directory = createServerDirectory()
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
-  mkdirSync(join(directory, 'native'))
-  cpSync(native, join(directory, 'native'), { recursive: true, verbatimSymlinks: true })
+  process.on('exit', () => fs.rmSync(directory, { recursive: true, force: true }))
+  fs.mkdirSync(join(directory, 'native'))
+  fs.cpSync(native, join(directory, 'native'), { recursive: true, verbatimSymlinks: true })
   return join(directory, 'native', 'bin')
 }

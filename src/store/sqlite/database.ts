@@ -37,8 +37,8 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     const before = statSync(path, { throwIfNoEntry: false })
     // The log is beside one name of the database: a hard link has another log, and that of a mount point stays in its
     // directory, such as that of a container. The list has \040 for a space (proc_pid_mountinfo(5)).
-    if (Number(before?.nlink) > 1)
-      throw new StoreRefused(`${path} has another name, which has a log of its own: remove that hard link`)
+    if (!former && Number(before?.nlink) > 1)
+      throw new StoreRefused(`${path} has hard links: stop all processes, and keep the name with a -wal`)
     const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))
     if (mounts?.includes(` ${resolveLinks(path).replaceAll(' ', '\\040')} `))
       throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
