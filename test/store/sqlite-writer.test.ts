@@ -1,6 +1,6 @@
 // The writer of a SQLite store: locks, time-outs, full disks, and databases that must be opened again.
 import { once } from 'node:events'
-import { renameSync } from 'node:fs'
+import { linkSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
@@ -46,6 +46,8 @@ test('opens the file again after an I/O error, once it is back at its path', asy
     message: `${path} was moved or deleted`,
   })
   renameSync(`${path}.away`, path)
+  // Only a new process could look for the log beside the other name.
+  linkSync(path, `${path}.link`)
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
   t.match(lines[0], { msg: 'plants cannot be added to the database' })
