@@ -1,4 +1,5 @@
-// Long lists: complete, in constant memory, and reset if they fail in the middle.
+// Long lists: complete, in parts of bounded size, and reset if they fail in the middle. The stored text of plants is a
+// format: logs, ETags and retries contain it, so a change requires a new format number.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
