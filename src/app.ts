@@ -10,7 +10,7 @@ import { ajvOptions } from './plants/faults.ts'
 import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
-import { answerWithProblems, errors } from './plugins/errors.ts'
+import { answerWithProblems, errors, misses } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
@@ -59,16 +59,17 @@ export async function buildApp(options: AppOptions) {
   // A half-closed client still gets complete responses. Node has no documented option for this.
   Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
-  // Order of the `onRequest` hooks: log, trace, id, CORS, Host and URL, token, rate limit, scope.
+  // Order of the `onRequest` hooks: log, trace, id, framing, CORS, path, token, rate limit, scope.
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(requests)
+  await app.register(errors, { basePath })
   // Rarely used plugins are imported only if they are enabled.
   if (corsOrigin !== false) {
     const policy = { exposedHeaders: Object.keys(headers), strictPreflight: false, maxAge: 7200 }
     await app.register(import('@fastify/cors'), { origin: corsOrigin, ...policy })
   }
-  await app.register(errors, { basePath })
+  await app.register(misses)
   await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)

@@ -7,7 +7,7 @@ import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
 import { inTime, shareRun } from '../store/in-time.ts'
-import { answerWithProblems, errors } from './errors.ts'
+import { answerWithProblems, errors, misses } from './errors.ts'
 
 /** Time that `/readyz` (probes commonly time out after 1 s) and `/metrics` wait for the store. */
 const readyMs = 600
@@ -42,6 +42,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
   })
   await app.register(errors, { basePath: '/' })
+  await app.register(misses)
   app.get('/livez', () => ({ status: 'live' }))
   app.get('/readyz', async (_request, reply) => {
     const reason = await findFault()
@@ -49,8 +50,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     return reply.code(503).header('retry-after', '1').send({ status: 'unready', reason })
   })
   app.get('/metrics', async (_, reply) => reply.type(registry.contentType).send(await registry.metrics()))
-  const address = { host, port, prefix: 'ADMIN_' }
-  const origin = await listen(app, address, (url) => `admin server listening at ${url}`)
+  const origin = await listen(app, { host, port, prefix: 'ADMIN_' }, (url) => `admin server at ${url}`)
 
   return {
     ...metrics,

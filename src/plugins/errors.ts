@@ -59,18 +59,17 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   app.decorateReply('problem', undefined)
   app.decorate('pendingResponses', new WeakMap())
 
-  // Requests that cannot be served are refused before their body is read.
+  // Before CORS, which responds to OPTIONS.
   app.addHook('onRequest', (request, _reply, done) => {
-    const { url, rawHeaders, httpVersionMinor, headers } = request.raw
+    const { rawHeaders, httpVersionMinor, headers } = request.raw
     const { 'transfer-encoding': coding } = headers
     const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
     // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
     if (coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))) done(otherCoding)
-    else if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     // RFC 9112, section 3.2.
     else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
       done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    else done(request.is404 ? makeMissError(request) : undefined)
+    else done()
   })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -103,8 +102,16 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   }
 })
 
-/** Returns the error for a request without a route: 405 if its path has other methods, otherwise 404. */
+/** Refuses requests without a route before their body is read. After CORS, so that a browser can read the response. */
+export const misses = fp(async (app) => {
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(request.is404 || request.url.length > maxUrlLength ? makeMissError(request) : undefined)
+  })
+})
+
+/** Returns the error for a URL that is too long or has no route: 405 if its path has other methods, otherwise 404. */
 function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
+  if (url.length > maxUrlLength) return new ProblemError(problems.urlTooLong)
   const path = url.split(/[?#]/, 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')

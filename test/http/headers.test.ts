@@ -29,6 +29,8 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['the page of a problem', 200, { target: '/problems/id-conflict', headers: open }],
   ['the contract', 200, { target: '/openapi.yaml', headers: open }],
   ['an unknown path', 404, { target: '/x' }],
+  ['a preflight without Host', 400, { method: 'OPTIONS', headers: { Host: undefined } }],
+  ['a preflight in gzip', 400, { method: 'OPTIONS', headers: { 'Transfer-Encoding': 'gzip, chunked' } }],
 ]
 
 test('every answer has nosniff and a request id, and does not name the software', async (t) => {
