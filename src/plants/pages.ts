@@ -42,6 +42,7 @@ export class Pages {
   readonly #compressing = new Map<string, Promise<Buffer>>()
   #meanBytes = usualBytes
   #streams = 0
+  #turn: Promise<unknown> = Promise.resolve()
   #hits = 0
   #misses = 0
 
@@ -140,8 +141,9 @@ export class Pages {
       if (part !== first) part.array[0] = comma
       yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return
-      // Each part takes a turn of the event loop, because a store may read without yielding.
-      await new Promise(setImmediate)
+      // One part of all lists per turn of the event loop: Node accepts one connection per turn.
+      this.#turn = this.#turn.then(() => new Promise(setImmediate))
+      await this.#turn
     }
   }
 }

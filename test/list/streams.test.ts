@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { type Test, test } from 'tap'
 import { Plant } from '../../schemas/plant.ts'
 import { itemFormat, longestItemBytes, serializeItem } from '../../src/plants/item.ts'
@@ -45,6 +46,24 @@ test('frees the slot of a long list whose client has disconnected', async (t) =>
   const leave = async (coding: 'identity' | 'gzip') =>
     once(((await pages.get(range, [coding])).bytes as Readable).destroy(), 'close')
   for (let n = 0; n <= 100; n++) await t.resolves(leave(n % 2 ? 'gzip' : 'identity'))
+})
+
+test('reads one part of all long lists in a turn of the event loop, in which Node accepts one client', async (t) => {
+  let reads = 0
+  const count = async (step: string) => (reads += Number(step.startsWith('read: asked')))
+  const log = new MemoryLog(
+    Array.from({ length: 300 }, () => ({ item: largest, id: undefined })),
+    count,
+  )
+  const pages = new Pages(log)
+  const range = rangeOf(0, 300, await log.head())
+  const lists = await Promise.all(Array.from({ length: 20 }, () => pages.get(range, ['identity'])))
+  const all = Promise.all(lists.map(({ bytes }) => text(bytes as Readable)))
+  for (let before = reads; reads < 40; before = reads) {
+    await new Promise(setImmediate)
+    t.ok(reads - before <= 1)
+  }
+  for (const list of await all) t.equal((JSON.parse(list) as unknown[]).length, 300)
 })
 
 /** A change here requires a new `itemFormat`, and a decision about plants that are already stored. */
