@@ -51,7 +51,7 @@ setInterval(lostLog.recordLoss, lossCheckMs).unref()
 
 /** Runs and answers a request. Throws, which ends the process, if acknowledged plants may be lost. */
 function run(request: Request): void {
-  /** Outcome if an error is thrown: `unknown` from COMMIT on. */
+  /** Outcome if an error is thrown: `unknown` from COMMIT on, unless the disk is full. */
   let outcome: FailedOutcome = 'nothing-added'
   try {
     // Reopens the file if the last error left its state unknown, or the disk was full when it was opened.
@@ -63,6 +63,8 @@ function run(request: Request): void {
   } catch (error) {
     const { message, cause = error } = error as Error
     if (!rollBack(database) || isBroken(error)) database.isSound = false
+    // Even at COMMIT: the last frame of the log that it writes is the one that commits.
+    else if (isFull(error)) outcome = 'nothing-added'
     tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
