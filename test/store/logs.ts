@@ -1,6 +1,10 @@
 // Retries while the servers of a store change, and comparisons of what was read before and after.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { steps } from '../../src/store/sql/schema.ts'
 import type { Store } from '../support/stores.ts'
+
+/** The tables of a store in PostgreSQL, as SQL. */
+export const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('step', '1'), ('store', 'x')`
 
 /** Repeats `work` until it succeeds, since a store may be unavailable while servers change. */
 export async function eventually<T>(work: () => Promise<T> | T, limitMs = 20_000): Promise<T> {

@@ -1,8 +1,10 @@
 // Which server a process trusts. Whatever the servers of a cluster do, reads show one history of the log, and a name
 // (position and mark) never identifies two lists. These servers write to stable storage.
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import tap from 'tap'
-import type { PostgresServer } from '../support/postgres.ts'
+import { forgetCluster, type PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
@@ -235,8 +237,35 @@ tap.test('leaves a deposed primary for one that is far away', { timeout }, async
   )
 })
 
+tap.test('prefers a primary to a lagging standby, and refuses a second primary', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const standby = cluster.standbys[0] as PostgresServer
+  const { relay, port } = await startRelay(t, cluster.primary.url())
+  const url = `postgres://postgres@127.0.0.1:${port},127.0.0.1:${standby.port}/postgres`
+  const store = await open(t, url)
+  await add(store, 'a')
+  await cluster.caughtUp()
+  await standby.query('SELECT pg_wal_replay_pause()')
+  await add(store, 'b')
+  for (let n = 0; n < 5; n++) {
+    void relay.breakAt('pg_backend_pid', 'before')
+    t.strictSame(await listNames(await open(t, url, { mode: 'read' })), ['a', 'b'], 'at the second attempt')
+  }
+  await standby.stop()
+  rmSync(join(standby.data, 'standby.signal'))
+  await standby.start()
+  for (let n = 0; n < 5; n++) {
+    void relay.breakAt('COMMIT\0', 'before')
+    t.strictSame(await add(store, 'c'), ['added'])
+    await t.rejects(openStore(url), { message: /are both primaries on timeline 00000001/ })
+  }
+  t.equal((await listNames(store)).length, 7)
+  t.equal((await standby.query('SELECT FROM plants')).length, 2)
+})
+
 tap.test('creates a store only if no server can have one', { timeout }, async (t) => {
   const one = await startCluster(t, { standbys: 0, synchronous: false })
+  forgetCluster()
   const other = await startCluster(t, { standbys: 0, synchronous: false })
   await add(await open(t, one.url()), 'a')
   const { relay, port } = await startRelay(t, one.url())

@@ -1,16 +1,15 @@
 // Databases and tables of another application or another store, and tables that were restored from a copy.
 import { readFileSync } from 'node:fs'
-import { steps } from '../../src/store/sql/schema.ts'
 import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
-import { Sightings } from './logs.ts'
+import { ours, Sightings } from './logs.ts'
 
 const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
 const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
-/** The tables of a store, as SQL. */
-const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
+const endOthers =
+  'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()'
 
 testPostgres('follows tables that are restored in place, and counts each loss', async (t, url) => {
   const client = await connect(t, url)
@@ -75,12 +74,23 @@ testPostgres('refuses the database of another store', async (t, url) => {
   const store = await open(t, url)
   await add(store, 'a')
   await client.query("UPDATE meta SET value = 'another' WHERE key = 'store'")
-  await client.query(
-    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
-  )
+  await client.query(endOthers)
   const told = { name: 'StoreUnavailable', message: /a different store/ }
   await t.rejects(add(store, 'b'), { ...told, outcome: 'nothing-added' })
   await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
+})
+
+testPostgres('stays in the schema of its store when the search path changes', async (t, url) => {
+  const client = await connect(t, url)
+  const store = await open(t, url)
+  await add(store, 'a')
+  await client.query(`CREATE SCHEMA restored; SET search_path = restored; ${ours}`)
+  await client.query(`UPDATE meta SET value = '${store.id}' WHERE key = 'store'`)
+  await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = restored`)
+  await client.query(endOthers)
+  t.strictSame(await add(store, 'b'), ['added'])
+  t.strictSame(await listNames(store), ['a', 'b'])
+  t.strictSame(await listNames(await open(t, url)), [], 'a later process follows the search path')
 })
 
 /** Statements that make another application's tables; `options`: of the URL. */
@@ -114,16 +124,17 @@ const everything = `
 
 testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t, url) => {
   const client = await connect(t, url)
-  await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
-  await client.query('SELECT pg_stat_force_next_flush()')
-  const before = (await client.query(everything)).rows
-  t.equal(before.length, 5)
-  const told = {
-    message: /created by a version before 1\.0\.0: export it with that version, then import it/,
+  const fixture = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
+  const told = { message: /created by a version before 1\.0\.0: export it with that version, then import it/ }
+  for (const earlier of [fixture, ours.replace("'step'", "'schema'")]) {
+    await client.query(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${earlier}`)
+    await client.query('SELECT pg_stat_force_next_flush()')
+    const before = (await client.query(everything)).rows
+    t.ok(before.length >= 4)
+    for (const mode of ['read', 'write', 'serve'] as const)
+      await t.rejects(openStore(url, { mode, create: mode !== 'read' }), told, mode)
+    t.strictSame((await client.query(everything)).rows, before)
   }
-  for (const mode of ['read', 'write', 'serve'] as const)
-    await t.rejects(openStore(url, { mode, create: mode !== 'read' }), told, mode)
-  t.strictSame((await client.query(everything)).rows, before)
 })
 
 for (const [title, statements, options = ''] of foreign)

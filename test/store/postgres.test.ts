@@ -6,6 +6,7 @@ import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { sharedServer, testPostgres } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { add, collectLines, entry, listNames, open, openStore, unavailable } from '../support/stores.ts'
+import { ours } from './logs.ts'
 
 const onePlant = [entry('a')]
 
@@ -40,6 +41,8 @@ testPostgres('refuses an unusable database in one line without its password', as
   const server = await sharedServer()
   const { host } = new URL(server.url())
   await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+  await server.query(`CREATE DATABASE restored ENCODING 'EUC_JP' TEMPLATE template0`)
+  await (await connect(t, server.url('restored'))).query(ours)
   await server.query('CREATE DATABASE standby')
   await server.query('ALTER DATABASE standby SET default_transaction_read_only = on')
   await server.query('CREATE ROLE crowd LOGIN CONNECTION LIMIT 0; CREATE ROLE stranger LOGIN')
@@ -50,6 +53,7 @@ testPostgres('refuses an unusable database in one line without its password', as
     [`postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`, /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/],
     [`postgres://postgres@${host}/standby`, /default_transaction_read_only is on/],
     [`postgres://postgres@${host}/latin`, /LATIN1/],
+    [`postgres://postgres@${host}/restored`, /EUC_JP/],
     [`postgres://crowd@${host}/postgres`, /too many connections for role/],
     [
       `postgres://stranger@${host}/postgres`,

@@ -10,7 +10,7 @@ import { add, listNames, open, openStore } from '../support/stores.ts'
 const others: Record<string, { newer: string; look: (url: string) => Promise<unknown> }> = {
   SQLite: { newer: 'PRAGMA user_version = 99', look: async (url) => readFileSync(fileURLToPath(url)) },
   PostgreSQL: {
-    newer: "UPDATE meta SET value = '99' WHERE key = 'schema'",
+    newer: "UPDATE meta SET value = '99' WHERE key = 'step'",
     look: async (url) => {
       const database = new URL(url).pathname.slice(1)
       const server = await sharedServer()

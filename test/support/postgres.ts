@@ -21,6 +21,8 @@ export const passwordRole = 'gardener'
 
 /** The directory that initdb made for the first server of this process. Copying it is ten times as fast. */
 let made: string | undefined
+/** Lets the next server be of another cluster. */
+export const forgetCluster = () => (made = undefined)
 
 /** A server that is started elsewhere. */
 export class DatabaseServer {

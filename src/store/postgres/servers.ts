@@ -7,7 +7,7 @@ import { StoreMissing, StoreRefused } from '../errors.ts'
 import { shareRun, withTimeout } from '../in-time.ts'
 import { failureOf, mostTelling } from './failures.ts'
 import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
-import { createStore, findStore } from './tables.ts'
+import { createStore, type FoundStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
 /** The purpose of a connection; each has one. */
@@ -44,6 +44,8 @@ export class Servers {
   readonly isReading: boolean
   /** The store's id; undefined before the first connection. */
   storeId: string | undefined
+  /** The schema of the store's tables. A copy of the store may be in another schema. */
+  #schema: string | undefined
 
   /** `urls`: one per server of the cluster. */
   constructor(urls: string[], options: OpenOptions) {
@@ -146,7 +148,8 @@ export class Servers {
         if (isOther && this.isReading && this.#followed)
           throw new Error('it is not the server that this command was reading from')
         // To read, use a standby only after no primary was found: the URL may name only a standby.
-        if (isOther && session.timeline === null && this.#pauseMs === 0) throw new Error('it is a standby')
+        const hasPrimary = all.some(({ timeline }) => timeline)
+        if (isOther && !session.timeline && (hasPrimary || !this.#pauseMs)) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)
@@ -160,23 +163,31 @@ export class Servers {
     return Promise.any(all.map(admit))
   }
 
-  /** Throws if a later timeline of the same cluster was seen. A URL with one host offers no alternative. */
+  /**
+   * Throws if a later timeline of the same cluster was seen, or if another server than the followed one is a primary on
+   * the same timeline, such as a base backup without standby.signal. A URL with one host offers no alternative.
+   */
   #refuseDeposed(session: Session, all: Session[]): void {
-    const { timeline, server } = session
+    const { timeline, server, system, origin } = session
     if (!timeline || this.#urls.length === 1) return
     const later = [this.#followed, ...all].find((other) => isLater(other, session))
     if (later)
       throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${later.timeline} was seen`)
+    const twin = all.find((one) => one.origin !== origin && one.origin.startsWith(`${timeline}/${system}/`))
+    if (twin && !this.follows(session))
+      throw new Error(`${server} and ${twin.server} are both primaries on timeline ${timeline}`)
   }
 
   /** Checks that a server has this store. Creates the store if no other server can have one. */
   async #checkStore(session: Session, all: Session[]): Promise<void> {
-    const id = (await findStore(session)) ?? (await this.#createStore(session, all))
+    if (this.#schema) await session.query(`SET search_path = ${this.#schema}`)
+    const { id, schema } = (await findStore(session)) ?? (await this.#createStore(session, all))
+    this.#schema ??= schema
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
   }
 
-  async #createStore(session: Session, all: Session[]): Promise<string> {
+  async #createStore(session: Session, all: Session[]): Promise<FoundStore> {
     // A server that was restored from a backup may have a different store, or none.
     if (!this.#options.create || this.storeId !== undefined)
       throw new StoreMissing('it does not contain a plant store')
@@ -184,7 +195,7 @@ export class Servers {
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)
     const found = await Promise.all(standbys.map(findStore))
-    if (standbys.length < others.length || found.some((id) => id !== undefined))
+    if (standbys.length < others.length || found.some((store) => store !== undefined))
       throw new Error(
         'it does not contain a plant store, and one is created only if all other servers are standbys without one',
       )

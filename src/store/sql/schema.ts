@@ -4,13 +4,13 @@
 import { StoreRefused } from '../errors.ts'
 
 /**
- * The identification of a store. SQLite: `application_id` ('PLNT'), with the schema version in `user_version`.
+ * The identification of a store. SQLite: `application_id` ('Plnt'), with the schema version in `user_version`.
  * PostgreSQL: a row of `meta` with the schema version. Stores from before 1.0.0 have other values.
  */
-export const applicationId = 0x504c4e54
-export const schemaKey = 'schema'
-export const earlierApplicationId = 0x706c6e74
-export const earlierSchemaKey = 'version'
+export const applicationId = 0x506c6e74
+export const schemaKey = 'step'
+export const earlierApplicationIds: unknown[] = [0x706c6e74, 0x504c4e54]
+export const earlierKeys = ['version', 'schema']
 
 /** The tables of both engines. `integer`: the 64-bit type; `strict`: the keyword that makes SQLite check types. */
 const makeTables = (integer: string, strict: string) => `

@@ -1,16 +1,15 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
 // durable, and creates missing tables.
 import { randomBytes } from 'node:crypto'
-import { fsyncSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { attempt } from '../../attempt.ts'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { type OpenFiles, recordFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, refusal, refuseStrayLog } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, refusal, refuseOtherName, refuseStrayLog } from './read-only.ts'
 
 /** Only its owner may read a new database, regardless of the umask, because it contains the hashes of tokens. */
 const ownMode = 0o600
@@ -35,13 +34,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
-    // The log is beside one name of the database: a hard link has another log, and that of a mount point stays in its
-    // directory, such as that of a container. The list has \040 for a space (proc_pid_mountinfo(5)).
-    if (!former && Number(before?.nlink) > 1)
-      throw new StoreRefused(`${path} has hard links: stop all processes, and keep the name with a -wal`)
-    const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))
-    if (mounts?.includes(` ${resolveLinks(path).replaceAll(' ', '\\040')} `))
-      throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
+    if (!former) refuseOtherName(path)
     // SQLite would delete the log, or share the index with a process that still uses the missing database.
     if (left && !before?.size)
       throw new StoreRefused(

@@ -1,9 +1,10 @@
 // Opens SQLite files for reading, and checks that they are plant stores. Creates no file that the owner cannot use.
-import { accessSync, constants, existsSync, lstatSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, readFileSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { attempt } from '../../attempt.ts'
 import { isSameFile, resolveLinks, syncLog } from '../../file-system.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
-import { applicationId, checkVersion, earlierApplicationId, refusalOfEarlier } from '../sql/schema.ts'
+import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
 import { lockMs } from './locks.ts'
 
 const headerBytes = 100
@@ -26,6 +27,9 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
     syncLog(path, /^(ENOENT|EROFS)$/)
     checkStore(db, path, mayBeEmpty)
+    const log = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
+    // A backup has no log: it is not in WAL mode. A writer has checked the name before.
+    if (!log?.size && !mayBeEmpty && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
     return db
   } catch (error) {
     if (db.isOpen) db.close()
@@ -54,6 +58,19 @@ export function refuseStrayLog(path: string): void {
   )
 }
 
+/**
+ * Throws StoreRefused if the log may be beside another name of the database: a hard link has another log, and that of a
+ * mount point stays in its directory, such as that of a container.
+ */
+export function refuseOtherName(path: string): void {
+  if (Number(statSync(path, { throwIfNoEntry: false })?.nlink) > 1)
+    throw new StoreRefused(`${path} has hard links: stop all processes, and keep one name, with its -wal`)
+  // The list has \040 for a space (proc_pid_mountinfo(5)).
+  const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))
+  if (mounts?.includes(` ${resolveLinks(path).replaceAll(' ', '\\040')} `))
+    throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
+}
+
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
@@ -64,7 +81,7 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   // In this order, because another process may create its tables between the two queries.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
-  if (application === earlierApplicationId) throw refusalOfEarlier(path)
+  if (earlierApplicationIds.includes(application)) throw refusalOfEarlier(path)
   if (application === applicationId) checkVersion(path, Number(pragma(db, 'user_version')))
   else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
 }
