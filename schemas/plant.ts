@@ -1,5 +1,5 @@
 // The schemas of plants, and of the query parameters of a list.
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type StringOptions, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
 // Patterns with the same meaning in ECMAScript (with and without the `u` and `v` flags), RE2 and Rust: only ASCII, one
@@ -20,24 +20,24 @@ export const patternWords: Readonly<Record<string, string>> = {
   [visible]: `${noControls}, and must contain a character other than spaces and no-break spaces`,
 }
 
-const name = Type.String({
+/** A text of a plant: no control characters, no lone surrogates. */
+const text = (options: StringOptions) => Type.String({ pattern: plain, ...options, [wellFormed]: true })
+
+const name = text({
   description:
     'The name of the plant. It must not contain control characters, and must contain a character other than spaces and ' +
     'no-break spaces. It is stored byte for byte. Its length is counted in code points.',
   minLength: 1,
   maxLength: 255,
   pattern: visible,
-  [wellFormed]: true,
   examples: ['Black alder', '山椒'],
 })
 
-const tag = Type.String({
+const tag = text({
   description:
     'A label of your choice, such as the species. It must not contain control characters, and may be empty. It is ' +
     'stored byte for byte. Its length is counted in code points.',
   maxLength: 255,
-  pattern: plain,
-  [wellFormed]: true,
   examples: ['Alnus glutinosa', ''],
 })
 
