@@ -31,14 +31,13 @@ export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(asyn
       if (!span.isRecording()) return
       span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
       // Without the query, which may contain secrets.
-      span.setAttribute('url.path', mask(url.split(/[?#]/, 1)[0] as string))
+      span.setAttribute('url.path', mask(url.replace(/^https?:\/\/[^/?#]*|[?#].*/gis, '')))
     },
   })
   instrumentation.setTracerProvider(provider)
   await app.register(instrumentation.plugin())
   app.addHook('onClose', async () => {
-    const end = provider.shutdown().catch(() => {})
-    await Promise.race([end, delay(flushMs, undefined, { ref: false })])
+    await Promise.race([provider.shutdown().catch(() => {}), delay(flushMs, undefined, { ref: false })])
     // The provider registered these for the whole process.
     trace.disable()
     propagation.disable()
@@ -78,15 +77,13 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
         else {
           lost += spans.length
           // The collector's response is not logged, because it may repeat the data sent to it.
-          outage.reportFailure(describeFault(result.error))
+          const { code } = Object(result.error)
+          const isStatus = typeof code === 'number'
+          outage.reportFailure(isStatus ? `the collector returned ${code}` : describeFailure(result.error))
         }
         done(result)
       })
     },
     shutdown: () => exporter.shutdown(),
   }
-}
-
-function describeFault(error: Error & { code?: unknown } = new Error('no response')): string {
-  return typeof error.code === 'number' ? `the collector returned ${error.code}` : describeFailure(error)
 }

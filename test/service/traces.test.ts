@@ -9,7 +9,7 @@ import { tracing } from '../../src/plugins/tracing.ts'
 import { version } from '../../src/version.ts'
 import { assertWithin } from '../support/full.ts'
 import { collectLines } from '../support/stores.ts'
-import { listen } from '../support/wire.ts'
+import { compose, listen, send } from '../support/wire.ts'
 import { startCollector } from './collector.ts'
 
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
@@ -48,6 +48,8 @@ test('a request has one span, named after its route, with its status', async (t)
   const collector = await startCollector(t)
   const { app, close } = await startTraced(t, { ...collector.env, OTEL_RESOURCE_ATTRIBUTES: 'a=b' })
   for (const url of ['/plants', '/refused', '/failed', '/none']) await app.inject(url)
+  const port = Number(new URL(await app.listen()).port)
+  await send(port, compose({ target: 'http://user@a.test/plants?a', headers: { Connection: 'close' } }))
   await close()
   const spans = collector.spans()
   const answered = (status: number) => ({
@@ -59,6 +61,7 @@ test('a request has one span, named after its route, with its status', async (t)
     { name: 'GET /refused', status: 'UNSET', ...answered(400) },
     { name: 'GET /failed', status: 'ERROR', ...answered(500) },
     { name: /^GET$/, status: 'UNSET', ...answered(404) },
+    { name: 'GET /plants', attributes: { 'url.path': '/plants' } },
   ])
   t.match(spans[0]?.attributes, {
     'http.request.method': 'GET',
