@@ -15,8 +15,7 @@ export async function listen(app: FastifyInstance, address: Address, describe: (
   try {
     // For `localhost` Fastify would start a server per address, but our listeners and limits apply to one server.
     const one = host === 'localhost' ? (await lookup(host, { order: 'ipv4first' })).address : host
-    const url = await app.listen({ host: one, port, listenTextResolver: describe })
-    return url.replace('[::]', '[::1]')
+    return (await app.listen({ host: one, port, listenTextResolver: describe })).replace('[::]', '[::1]')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const free = port < 65_535 ? port + 1 : port - 1

@@ -1,9 +1,10 @@
 // Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join the parts.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
+import { attempt } from './attempt.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
@@ -19,7 +20,8 @@ import { makeVerifier } from './tokens/verifier.ts'
 const stopMs = 10_000
 /** Fraction of the file descriptors that clients may use; the rest is for the store, the admin server and the log. */
 const connectionShare = 0.45
-const usualConnections = 1000
+/** Assumed where the limit is unknown: 1000 connections. */
+const usualDescriptors = 2223
 
 /**
  * Runs the service until a signal ends the process. If it cannot start, rejects with SettingError, StoreRefused, or
@@ -114,9 +116,7 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
 
 /** Derives the maximum from the file descriptor limit of the process, which only Linux lists. */
 function deriveMaxConnections(): number {
-  const file = '/proc/self/limits'
-  const limits = existsSync(file) ? readFileSync(file, 'utf8') : ''
-  const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
-  if (descriptors === undefined) return usualConnections
+  const limits = attempt(() => readFileSync('/proc/self/limits', 'utf8')) ?? ''
+  const [, descriptors = usualDescriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
   return Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }

@@ -58,9 +58,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
       const show = (done: number) => progress.show(done, head - after)
       const pages = writePages(store, { ...options, format, head }, show)
       const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
-      const writing = writeStreams(file, target, [Readable.from(pages), ...compress()])
       // After a write error, waits for the page that is being read.
-      await writing.finally(() => pages.return())
+      await writeStreams(file, target, [Readable.from(pages), ...compress()]).finally(() => pages.return())
       return head
     }),
   )

@@ -66,8 +66,7 @@ function defineList(command: Command): void {
 
 /** Returns the displayed properties of a token, in the order of the table. */
 function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
-  const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
-  const [created, expires, lastUsed, revoked] = times.map(formatTime)
+  const [created, expires, lastUsed, revoked] = [createdAt, expiresAt, lastUsedAt, revokedAt].map(formatTime)
   return { id, name, scopes, created, expires, lastUsed, revoked }
 }
 

@@ -38,9 +38,8 @@ async function runVerify({ json, quiet, ...database }: WorkOptions): Promise<voi
   const spans = unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`)
   const faults = [...spans, ...all.slice(0, maxShown)]
   const summary = `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`
-  const end = faultCount === 0 ? 'no faults' : count(faultCount, 'fault')
   if (faultCount > 0) process.exitCode = 1
-  const text = [summary, ...faults, end].join('\n')
+  const text = [summary, ...faults, faultCount === 0 ? 'no faults' : count(faultCount, 'fault')].join('\n')
   await printResult({ engine, plants, checksum, faultCount, faults }, text, json)
 }
 

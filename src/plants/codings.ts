@@ -37,8 +37,7 @@ function rank(accepted: string): Coding[] {
   const weigh = (coding: Coding) =>
     weights.get(coding) ?? any ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
   const named = preferred.filter((coding) => weights.has(coding))
-  const others = unnamed.filter((coding) => !weights.has(coding))
-  const all = [...named, ...others]
+  const all = [...named, ...unnamed.filter((coding) => !weights.has(coding))]
     .filter((coding) => weigh(coding) > 0)
     .sort((one, other) => weigh(other) - weigh(one))
   return all.length > 0 ? all : ['identity']

@@ -40,8 +40,7 @@ export function shareHead(log: PlantLog) {
     next = undefined
     const head = log.head([...positions])
     if (!(head instanceof Promise)) return head
-    const end = () => (current = undefined)
-    current = head.then(end, end)
+    current = Promise.allSettled([head]).then(() => (current = undefined))
     return inTime(head)
   }
 }

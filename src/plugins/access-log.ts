@@ -105,8 +105,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
 
 /** Reset connections emit `close` up to two turns of the event loop after the server. */
 async function lastClose(): Promise<void> {
-  await new Promise(setImmediate)
-  await new Promise(setImmediate)
+  for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate)
 }
 
 /**

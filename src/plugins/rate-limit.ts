@@ -22,15 +22,12 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
   const takeNext = app.createRateLimit()
   // In turn, because the plugin reads the shared count after an `await`, where concurrent requests would get the last.
   let turn: Promise<unknown> = Promise.resolve()
-  const take = (request: FastifyRequest) => {
-    const taken = turn.then(() => takeNext(request))
-    turn = taken.catch(() => {})
-    return taken
-  }
   const policy = `"default";q=${count};w=${perMs / 1000}`
 
   app.addHook('onRequest', async (request, reply) => {
-    const taken = await take(request)
+    const taking = turn.then(() => takeNext(request))
+    turn = taking.catch(() => {})
+    const taken = await taking
     // Narrows the type: `isAllowed` means that the key is on an allow list, which is not used.
     if (taken.isAllowed) return
     const { remaining, ttlInSeconds, isExceeded } = taken

@@ -75,8 +75,7 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   const { header, claims } = jwt
   const key = await keys.find(header, token)
   if (typeof key === 'string') return key
-  const signed = await compactVerify(token, key).catch(() => undefined)
-  if (signed === undefined) return 'signature'
+  if ((await compactVerify(token, key).catch(() => undefined)) === undefined) return 'signature'
   const leftMs = (claims.exp + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(verdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
@@ -98,9 +97,7 @@ export function readJwt(token: string, issuer: Issuer): Jwt | Reason {
 }
 
 /** True for canonical base64url. Another encoding would be a second spelling of the same token. */
-function isCanonical(part: string): boolean {
-  return Buffer.from(part, 'base64url').toString('base64url') === part
-}
+const isCanonical = (part: string) => Buffer.from(part, 'base64url').toString('base64url') === part
 
 /** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */
 function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {

@@ -151,7 +151,6 @@ function beginsWithRecord(latin1: string, map: Form['map']): boolean {
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
   const [header = ''] = text.trimStart().split('\n', 1)
-  const bare = header.replaceAll(/"[^"]*"/g, '')
-  const columns = (delimiter: string) => bare.split(delimiter).length
+  const columns = (delimiter: string) => header.replaceAll(/"[^"]*"/g, '').split(delimiter).length
   return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)
 }

@@ -7,12 +7,10 @@ import { compress as compressors, negotiate } from '../../plants/codings.ts'
 
 const compressible = /^text\/|json|javascript|yaml|svg/
 
-const makeMap = () => new Map<unknown, Promise<Buffer>>()
-
 /** For scopes with few distinct responses. */
 export const compress = fp(async (app) => {
-  /** Cached bytes by coding, then by the path of a file or by the uncompressed string. */
-  const cache = { zstd: makeMap(), br: makeMap(), gzip: makeMap(), identity: makeMap() }
+  /** Cached bytes, by coding and the path of a file or the uncompressed string. */
+  const cache = new Map<string, Promise<Buffer>>()
 
   app.addHook('onSend', async ({ headers }, reply, payload) => {
     if (reply.problem !== undefined) return payload
@@ -28,10 +26,10 @@ export const compress = fp(async (app) => {
     const [coding = 'identity'] = compressible.test(type) ? negotiate(headers['accept-encoding']) : []
     const read = async () => (isFile ? buffer(payload) : Buffer.from(payload))
     const make = async () => (coding === 'identity' ? read() : compressors[coding](await read()))
-    const key = isFile ? payload.path : payload
-    const made = cache[coding].get(key) ?? make()
-    cache[coding].set(key, made)
-    made.catch(() => cache[coding].delete(key))
+    const key = `${coding} ${isFile ? payload.path : payload}`
+    const made = cache.get(key) ?? make()
+    cache.set(key, made)
+    made.catch(() => cache.delete(key))
     // The file has been opened, but is not read if its bytes are cached.
     if (isFile) payload.on('error', () => {})
     const bytes = await made.finally(() => isFile && payload.destroy())

@@ -62,8 +62,7 @@ function makeRead(servers: Servers): PlantLog['read'] {
     const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
     const page = await idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
     if (page) return page
-    const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
-    throw new StoreUnavailable('unread', `the log does not contain ${missing}`)
+    throw new StoreUnavailable('unread', `the log does not contain plants ${after + 1} to ${last} of ${mark}`)
   }
 }
 

@@ -37,8 +37,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, onAdopt = (_id: string) =
     async put(plants) {
       const before = (plants[0] as StoredPlant).position - 1
       // As an object, because json_each of PostgreSQL does not accept arrays.
-      const values = [JSON.stringify({ ...plants }), before]
-      if ((await execute(put, values)) !== plants.length)
+      if ((await execute(put, [JSON.stringify({ ...plants }), before])) !== plants.length)
         throw new StoreUnavailable('nothing-added', `the log does not end at ${before}`)
     },
   }
