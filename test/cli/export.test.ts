@@ -75,14 +75,6 @@ for (const { name, createDatabase } of engines) {
   })
 }
 
-test('exports an empty store in each format', async (t) => {
-  const url = await quickest.createDatabase(t)
-  await open(t, url)
-  t.equal((await readExport(t, url, 'a.ndjson')).toString(), '')
-  t.strictSame(JSON.parse((await readExport(t, url, 'a.json')).toString()), [])
-  t.equal((await readExport(t, url, 'a.csv')).toString(), 'name,tag,id\n')
-})
-
 const damages = {
   'a gap': 'DELETE FROM plants WHERE position = 1500',
   'an altered plant': `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 1500`,

@@ -137,8 +137,6 @@ test('a request gets 503 in time when the look-up of its token never ends', asyn
   const store = await openStore(await sqlite.createDatabase(t))
   const tokens = { ...store.tokens, find: () => new Promise<never>(() => {}) }
   const { url } = await startApp(t, '', { store: { ...store, tokens } })
-  const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
-  t.equal((await request(`${url}/plants`, { headers })).status, 401, 'a malformed token needs no look-up')
   const known = { authorization: `Bearer ${makeToken().token}` }
   assertInTime(t, await time(request(`${url}/plants`, { headers: known })), /cannot be read/)
   const added = time(request(`${url}/plants`, { headers: known, body: { name: 'a', tag: '' } }))

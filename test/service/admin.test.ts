@@ -5,12 +5,12 @@ import { type Test, test } from 'tap'
 import { openAdmin } from '../../src/plugins/admin.ts'
 import type { Store } from '../../src/store/engine.ts'
 import { spawnCli } from '../support/commands.ts'
-import { createDirectory, engines, ownServer } from '../support/engines.ts'
+import { createDirectory, engines } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { run } from '../support/processes.ts'
 import { ask, findAdmin, request, startService } from '../support/service.ts'
-import { open, silent } from '../support/stores.ts'
+import { silent } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange, send } from '../support/wire.ts'
@@ -204,28 +204,6 @@ test('is live but not ready until its database answers, and exits at once on SIG
   t.equal((await ask(`${admin}/metrics`)).status, 200)
   t.match(await service.stop(), { code: 0, signal: null })
   t.notMatch(service.output().stderr, /secret/)
-})
-
-test('is not ready while commits wait for a missing standby', async (t) => {
-  const server = await ownServer()
-  const store = await open(t, server.url())
-  const { url, attachStore } = await startAdmin(t, server.url())
-  attachStore(store)
-  const isReady = async () => (await ask(`${url}/readyz`)).status === 200
-  const reload = () => server.query('SELECT pg_reload_conf()')
-  await until(isReady)
-  const reset = async () => {
-    await server.query('ALTER SYSTEM RESET synchronous_standby_names')
-    await reload()
-  }
-  t.teardown(reset)
-  await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-  await reload()
-  // The processes of the server do not reload their settings at the same time.
-  await until(async () => !(await isReady()))
-  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
-  await reset()
-  await until(isReady)
 })
 
 test('the health check of the image asks the service without a proxy', async (t) => {

@@ -1,6 +1,4 @@
-// The log: bounded, with whole lines in order and without secrets, as JSON or as text.
-import { execFileSync } from 'node:child_process'
-import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
@@ -70,34 +68,6 @@ test('resumes a log when its file is writable again', async (t) => {
   await log.end()
   t.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
 })
-
-test('a slow reader of a pipe gets every line', async (t) => {
-  const path = join(createDirectory(t), 'pipe')
-  execFileSync('mkfifo', [path])
-  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
-  t.teardown(() => [reader, descriptor].forEach(closeSync))
-  const { sink, droppedLines } = openLog(options, descriptor)
-  const lines = `${'a'.repeat(99)}\n`.repeat(5000)
-  sink.write(lines)
-  let read = ''
-  while (read.length < lines.length) {
-    await setImmediate()
-    read += readAvailable(reader)
-  }
-  t.equal(read, lines)
-  t.equal(droppedLines(), 0)
-})
-
-function readAvailable(descriptor: number): string {
-  const chunk = Buffer.alloc(2 ** 20)
-  try {
-    return chunk.toString('latin1', 0, readSync(descriptor, chunk))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return ''
-    throw error
-  }
-}
 
 test('a token is masked in every percent-encoded spelling, and the line stays JSON', async (t) => {
   const secret = 'a/secret+of"mine\\é'
