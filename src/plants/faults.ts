@@ -49,11 +49,11 @@ function locate({ instancePath, params }: ErrorObject, part: Part): Pick<Fault, 
   const name: string | undefined = params.missingProperty ?? params.additionalProperty
   if (part !== 'body') return { parameter: name ?? instancePath.slice(1) }
   if (name === undefined) return { pointer: instancePath }
-  return { pointer: `/${name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')}` }
+  return { pointer: `${instancePath}/${name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')}` }
 }
 
 function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'> {
-  const { keyword, params, parentSchema, data } = error
+  const { keyword, params, parentSchema, data, message = '' } = error
   const isBody = part === 'body'
   if (keyword === 'required' || (isBody && data === undefined))
     return { code: 'required', detail: 'is required' }
@@ -62,7 +62,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   if (keyword === wellFormed) return { code: 'text', detail: 'must not contain lone surrogates' }
   if (keyword === 'pattern')
     return isBody
-      ? { code: 'text', detail: String(patternWords[params.pattern]) }
+      ? { code: 'text', detail: patternWords[params.pattern] ?? message }
       : { code: 'format', detail: 'does not have the documented format' }
   const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
   if (keyword.endsWith('Length')) {
@@ -71,12 +71,14 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   }
   // A number that is too large for a double is parsed as Infinity, which is not an integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
-  if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
+  if (/^m(in|ax)imum$/.test(keyword) || (params.type === 'integer' && isInfinite)) {
     const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum
     return { code: 'range', detail: `must be at ${side} ${limit}` }
   }
-  if (isBody)
+  if (isBody && keyword === 'type')
     return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
+  // A keyword that no field has yet: the words of Ajv. An integer with a wrong type also has a wrong format.
+  if (isBody) return { code: /^int/.test(params.format) ? 'type' : 'format', detail: message }
   return Array.isArray(data)
     ? { code: 'format', detail: 'must be given once' }
     : { code: 'type', detail: 'must be a whole number in decimal digits' }
