@@ -140,9 +140,7 @@ function parseExpiry(text: string): number {
 }
 
 /** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
-function formatTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString()
-}
+const formatTime = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 
 /** Parses a duration to milliseconds. */
 function parseDuration(text: string): number {

@@ -48,6 +48,7 @@ test('opens the file again after an I/O error, once it is back at its path', asy
   renameSync(`${path}.away`, path)
   // Only a new process could look for the log beside the other name.
   linkSync(path, `${path}.link`)
+  for (let n = 0; n < 2; n++) await t.rejects(store.sql.execute(breaking))
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
   t.match(lines[0], { msg: 'plants cannot be added to the database' })

@@ -164,8 +164,9 @@ export class Servers {
   }
 
   /**
-   * Throws if a later timeline of the same cluster was seen, or if another server than the followed one is a primary on
-   * the same timeline, such as a base backup without standby.signal. A URL with one host offers no alternative.
+   * Throws if a later timeline of the same cluster was seen, or if another server also responds as a primary on this
+   * timeline and is not followed, such as a base backup without standby.signal. A URL with one host offers no
+   * alternative.
    */
   #refuseDeposed(session: Session, all: Session[]): void {
     const { timeline, server, system, origin } = session

@@ -11,9 +11,10 @@ const headerBytes = 100
 
 /**
  * Opens a plant store, or an empty database if `mayBeEmpty`. Other processes may write to it. Syncs the write-ahead
- * log, which a killed process may have left unsynced. Throws StoreRefused.
+ * log, which a killed process may have left unsynced. A writer gives `mayBeEmpty`, and has checked the name. Throws
+ * StoreRefused.
  */
-export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
+export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
   refuseStrayLog(path)
   const { size, uid } = statSync(path)
   // The file is too short for the header of a database; an empty file counts as missing.
@@ -28,8 +29,8 @@ export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
     syncLog(path, /^(ENOENT|EROFS)$/)
     checkStore(db, path, mayBeEmpty)
     const log = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
-    // A backup has no log: it is not in WAL mode. A writer has checked the name before.
-    if (!log?.size && !mayBeEmpty && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
+    // A backup has no log: it is not in WAL mode.
+    if (mayBeEmpty === undefined && !log?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
     return db
   } catch (error) {
     if (db.isOpen) db.close()
@@ -65,9 +66,10 @@ export function refuseStrayLog(path: string): void {
 export function refuseOtherName(path: string): void {
   if (Number(statSync(path, { throwIfNoEntry: false })?.nlink) > 1)
     throw new StoreRefused(`${path} has hard links: stop all processes, and keep one name, with its -wal`)
-  // The list has \040 for a space (proc_pid_mountinfo(5)).
-  const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8'))
-  if (mounts?.includes(` ${resolveLinks(path).replaceAll(' ', '\\040')} `))
+  // The fifth field is the mount point, with \040 for a space (proc_pid_mountinfo(5)).
+  const name = resolveLinks(path).replaceAll(' ', '\\040')
+  const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8').split('\n'))
+  if (mounts?.some((line) => line.split(' ')[4] === name))
     throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
 }
 
@@ -77,7 +79,7 @@ export function refusal(path: string, error: Error): StoreRefused {
 }
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
-export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
+export function checkStore(db: DatabaseSync, path: string, mayBeEmpty = false): void {
   // In this order, because another process may create its tables between the two queries.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
