@@ -181,8 +181,9 @@ export class Servers {
 
   /** Checks that a server has this store. Creates the store if no other server can have one. */
   async #checkStore(session: Session, all: Session[]): Promise<void> {
-    if (this.#schema) await session.query(`SET search_path = ${this.#schema}`)
-    const { id, schema } = (await findStore(session)) ?? (await this.#createStore(session, all))
+    const pinned = this.#schema && session.query(`SET search_path = ${this.#schema}`)
+    const [found] = await Promise.all([findStore(session), pinned])
+    const { id, schema } = found ?? (await this.#createStore(session, all))
     this.#schema ??= schema
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
