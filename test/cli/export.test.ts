@@ -134,11 +134,11 @@ test('exports to stdout or a file, and reports the end of the log', async (t) =>
   t.strictSame(await run('-', '--quiet'), { code: 0, stdout: all, stderr: '' })
   const path = join(createDirectory(t), 'new.csv.gz')
   const { stdout } = await run(path, '--after', '47', '--json')
-  const file = { database, file: path, format: 'csv' }
-  t.same(JSON.parse(stdout), { plants: 3, after: 47, head: 50, ...file })
+  t.same(JSON.parse(stdout), { plants: 3, after: 47, head: 50, database, file: path, format: 'csv' })
   t.equal(gunzipSync(readFileSync(path)).toString().split('\n').length, 5)
   const json = await run('--format', 'json', '--json', '--no-id')
   t.match(JSON.parse(json.stdout), { length: 50 })
+  t.equal((await run('--format', 'json', '--after', '50')).stdout, '[\n]\n')
   t.match(JSON.parse(json.stderr), { plants: 50, file: '-', format: 'json' })
   t.match(await run(path, '--force'), {
     stdout: `exported 50 plants from ${database} to ${path}; the log ends at plant 50\n`,

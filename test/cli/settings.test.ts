@@ -23,6 +23,7 @@ const defaults = read({})
 test('every setting has a default, and an empty value counts as none', async (t) => {
   t.match(defaults, { port: 3000, accessTokens: [], trustProxy: false, keepAliveMs: 72_000 })
   t.strictSame(read(Object.fromEntries(settingRows.map(({ name }) => [name, ' ']))), defaults)
+  t.ok(settingRows.length <= 30)
 })
 
 const issuer = { OIDC_ISSUER: 'https://issuer.example/', OIDC_AUDIENCE: 'plants, https://plants.example' }
@@ -264,14 +265,15 @@ test('listens on one address of localhost, although Fastify would listen on all'
   t.equal(app.addresses().length, 1)
 })
 
-test('reports a port in use in one line, with exit code 1', async (t) => {
+test('reports an address that cannot be used in one line, with exit code 1', async (t) => {
   const port = await occupy(t, createServer())
-  for (const [name, env] of [
-    ['PORT', { PORT: String(port) }],
-    ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],
+  const inUse = (name: string) => `${name} ${port} is in use; try ${name}=${port + 1}`
+  for (const [message, env] of [
+    [inUse('PORT'), { PORT: String(port) }],
+    [inUse('ADMIN_PORT'), { PORT: '0', ADMIN_PORT: String(port) }],
+    ['cannot listen on HOST 192.0.2.1, PORT 0: listen EADDRNOTAVAIL', { HOST: '192.0.2.1', PORT: '0' }],
   ] as const) {
     const refused = await runCommand(['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
-    const stderr = `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`
-    t.match(refused, { code: 1, stderr })
+    t.match(refused, { code: 1, stderr: new RegExp(`^plant-store: ${message}[^\\n]*\\n$`) })
   }
 })

@@ -18,6 +18,8 @@ import { countReads, openStore } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
 
 const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
+/** The entries of a long list. */
+const many = Array.from({ length: 300 }, () => ({ item: largest, id: undefined }))
 
 test('sends a list of the largest plants in parts of at most 256 KiB', async (t) => {
   t.equal(Buffer.byteLength(largest), longestItemBytes(Plant), 'the longest plant that the schema allows')
@@ -40,7 +42,7 @@ test('sends a list of the largest plants in parts of at most 256 KiB', async (t)
 })
 
 test('frees the slot of a long list whose client has disconnected', async (t) => {
-  const log = new MemoryLog(Array.from({ length: 300 }, () => ({ item: largest, id: undefined })))
+  const log = new MemoryLog(many)
   const pages = new Pages(log)
   const range = rangeOf(0, 300, await log.head())
   const leave = async (coding: 'identity' | 'gzip') =>
@@ -51,10 +53,7 @@ test('frees the slot of a long list whose client has disconnected', async (t) =>
 test('reads one part of all long lists in a turn of the event loop, in which Node accepts one client', async (t) => {
   let reads = 0
   const count = async (step: string) => (reads += Number(step.startsWith('read: asked')))
-  const log = new MemoryLog(
-    Array.from({ length: 300 }, () => ({ item: largest, id: undefined })),
-    count,
-  )
+  const log = new MemoryLog(many, count)
   const pages = new Pages(log)
   const range = rangeOf(0, 300, await log.head())
   const lists = await Promise.all(Array.from({ length: 20 }, () => pages.get(range, ['identity'])))

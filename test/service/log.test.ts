@@ -1,3 +1,4 @@
+// The log: bounded, with whole lines in order and without secrets, as JSON or as text.
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'

@@ -36,7 +36,7 @@ test('acknowledges nothing on a full disk, and continues when there is room', { 
   t.equal(await appender.add('a'), '1')
   spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4096'])
   const { added, answers } = await addMany(appender, 50)
-  t.strictSame(answers, Array(50 - added.length).fill('nothing-added'))
+  t.strictSame([...new Set(answers)], ['nothing-added'])
   rmSync(ballast)
   t.equal(await appender.add('last'), `${added.length + 2}`)
   t.equal(await appender.end(), 0)
