@@ -12,8 +12,8 @@ export type Report = {
 }
 
 const legend =
-  'CPU is the processor time of the server per request, start or imported plant, summed over its threads: the lowest of several short runs; ' +
-  'Ratio compares it with the bare server. Rates and latencies are medians. MiB is the peak of resident memory; after a start, at rest.'
+  "CPU is the server's processor time, on all threads, per request, start or imported plant, in the best of several short runs. " +
+  'Ratio compares it with the bare server. Rates and latencies are medians. MiB is the peak resident memory, or for a start, the memory at rest.'
 
 /** Three significant digits. */
 function format(value: number | null): string {
