@@ -52,7 +52,7 @@ test('the contents at the top of a page are its headings in order', async (t) =>
 })
 
 const operate = read('docs/operate.md')
-const [, index = ''] = /## Every line of the log\n(.*?)\n## /s.exec(operate) ?? []
+const [, index = ''] = /## Log messages\n(.*?)\n## /s.exec(operate) ?? []
 const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']) =>
   [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => String(line)),
 )
@@ -81,7 +81,7 @@ test('operate.md explains every line of the log, and no others', async (t) => {
 test('every message that operate.md explains is in the code', async (t) => {
   const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
   const code = files.map((file) => read(file).replaceAll("\\'", "'")).join('')
-  const [, index = ''] = /## By message\n(.*?)\n## /s.exec(operate) ?? []
+  const [, index = ''] = /## Error messages\n(.*?)\n## /s.exec(operate) ?? []
   const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
   const messages = cells.flatMap((cell) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message),
