@@ -95,8 +95,9 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
 /** true, false, or addresses for @fastify/proxy-addr. No hop count: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
-  const isNumber = proxies.some((proxy) => /^\d+$/.test(proxy))
-  const areAddresses = !isNumber && attempt(() => proxyAddr.compile(proxies)) !== undefined
+  // ipaddr.js would read 127.1 as 127.0.0.1.
+  const isShort = proxies.some((proxy) => /^[\dxa-f]+(\.[\dxa-f]+){0,2}(\/|$)/i.test(proxy))
+  const areAddresses = !isShort && attempt(() => proxyAddr.compile(proxies)) !== undefined
   return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
 })
 

@@ -12,9 +12,7 @@ export function count(number: number, noun: string): string {
 }
 
 /** Formats a number: `1,234`. */
-export function separate(number: number): string {
-  return number.toLocaleString('en-US')
-}
+export const separate = (number: number) => number.toLocaleString('en-US')
 
 /** Prints the result of a command, as text or with --json. Rejects if it cannot be written. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {

@@ -113,9 +113,7 @@ async function lastClose(): Promise<void> {
  * name without a value, which may be a token in base64.
  */
 function withoutValues(url: string): string {
-  const start = url.search(/[?#]/)
-  if (start === -1) return url
-  return url.slice(0, start) + url.slice(start).replaceAll(/(?<!=)=+[^&=][^&]*/g, '=')
+  return url.replace(/[?#].*/, (query) => query.replaceAll(/(?<!=)=+[^&=][^&]*/g, '='))
 }
 
 /** Returns the address of a client. A dual-stack socket shows an IPv4 address with the prefix `::ffff:`. */

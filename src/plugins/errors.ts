@@ -60,17 +60,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   app.decorate('pendingResponses', new WeakMap())
 
   // Before CORS, which responds to OPTIONS.
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { rawHeaders, httpVersionMinor, headers } = request.raw
-    const { 'transfer-encoding': coding } = headers
-    const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
-    // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
-    if (coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))) done(otherCoding)
-    // RFC 9112, section 3.2.
-    else if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
-      done(invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }]))
-    else done()
-  })
+  app.addHook('onRequest', (request, _reply, done) => done(findHeadError(request)))
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const answered = toProblemError(error, request)
@@ -121,6 +111,17 @@ function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
   return new ProblemError(problems.methodNotAllowed(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
+/** Returns an error for a request whose framing or host is not certain. */
+function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: FastifyRequest) {
+  const { 'transfer-encoding': coding } = headers
+  // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
+  if (coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))) return otherCoding
+  const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
+  // RFC 9112, section 3.2.
+  if (hosts === 1 || (hosts === 0 && httpVersionMinor === 0)) return undefined
+  return invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }])
+}
+
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
   // The problem states the outcome, and reveals no internals.
@@ -154,7 +155,8 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       request.server.logEnd?.(request, reply)
-      request.server.errorHandler(error, request, reply.header(...nosniff).header('x-request-id', request.id))
+      const answer = reply.header(...nosniff).header('x-request-id', request.id)
+      request.server.errorHandler(findHeadError(request) ?? error, request, answer)
     },
   }
 }

@@ -1,7 +1,7 @@
 // Verifies tokens of an issuer (OIDC): form, claims, and last the signature (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { compactVerify, decodeJwt, decodeProtectedHeader } from 'jose'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { problems } from '../../schemas/problems.ts'
 import { attempt } from '../attempt.ts'
 import type { Meter } from '../metrics.ts'
@@ -73,9 +73,8 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   const jwt = readJwt(token, issuer)
   if (typeof jwt === 'string') return jwt
   const { header, claims } = jwt
-  const key = await keys.find(header, token)
-  if (typeof key === 'string') return key
-  if ((await compactVerify(token, key).catch(() => undefined)) === undefined) return 'signature'
+  const verdict = await keys.verify(header, token)
+  if (verdict !== 'valid') return verdict
   const leftMs = (claims.exp + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(verdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }

@@ -1,5 +1,5 @@
 // Caches the keys of an issuer: reloads old keys, and keeps using them while the issuer is unavailable.
-import type { JWSHeaderParameters } from 'jose'
+import { compactVerify, type JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { describeFailure, makeOutage } from '../outage.ts'
@@ -20,7 +20,8 @@ const words = {
   recovered: 'the keys of OIDC_ISSUER are loaded again',
 }
 
-type Key = Awaited<ReturnType<KeySet>>
+/** `key`: no suitable key was loaded since the token was first seen; `unavailable`: no load since then has succeeded. */
+type Verdict = 'valid' | 'signature' | 'key' | 'unavailable'
 
 /** `now`: milliseconds of a monotonic clock; `limitMs`: for a load; `pauseMs`: see `retryMs`. */
 export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: number; pauseMs?: number }
@@ -39,16 +40,15 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   let waiting = 0
 
   /**
-   * Finds the key named by a header, or the only suitable key. Resolves to `key` if no such key was loaded since the
-   * token was first seen; to `unavailable` if no load since then has succeeded. Rejects with StoreUnavailable if too
-   * many tokens wait.
+   * Verifies the signature of a token, if necessary after a load: the issuer may have replaced a key that has no id, or
+   * has the same id. Rejects with StoreUnavailable if too many tokens wait.
    */
-  async function find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
+  async function verify(header: JWSHeaderParameters, token: string): Promise<Verdict> {
     // Read before this token may start a load, so that the load counts for it.
     const nowMs = now()
-    if (nowMs - loadedMs > freshMs) void load()
-    const found = await look(header)
-    if (found) return found
+    // Awaited, because the issuer may have withdrawn a key during a pause without tokens.
+    if (nowMs - loadedMs > freshMs) await load()
+    if ((await check(header, token)) === 'valid') return 'valid'
     const hash = hashToken(token)
     const sinceMs = missed.get(hash) ?? nowMs
     missed.set(hash, sinceMs)
@@ -57,14 +57,16 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
     waiting++
     await load()
     waiting--
-    return (await look(header)) ?? (!isStale() && loadedMs >= sinceMs ? 'key' : 'unavailable')
+    return (await check(header, token)) ?? (!isStale() && loadedMs >= sinceMs ? 'key' : 'unavailable')
   }
 
   const isStale = () => now() - loadedMs >= staleMs
 
-  /** On any error of the library, no key is suitable for this token. */
-  async function look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    return isStale() ? undefined : keys?.(header).catch(() => undefined)
+  /** Uses the key named by a header, or the only suitable key; undefined without one, or on any error of the library. */
+  async function check(header: JWSHeaderParameters, token: string): Promise<Verdict | undefined> {
+    const key = isStale() ? undefined : await keys?.(header).catch(() => undefined)
+    const isValid = key && (await compactVerify(token, key).catch(() => false))
+    return key && (isValid ? 'valid' : 'signature')
   }
 
   /**
@@ -93,5 +95,5 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
     return loading
   }
 
-  return { find, load, retryMs }
+  return { verify, load, retryMs }
 }

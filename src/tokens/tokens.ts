@@ -30,10 +30,10 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   // Rotation shortens the lifetime of a token, so take the lifetime of its latest successor, even if that is revoked.
   const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
   const latest = (await table.all()).findLast(isSuccessor) as Token
-  const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt
-  const formerExpiresAt = Math.min(now + overlapMs, former.expiresAt ?? Number.POSITIVE_INFINITY)
   // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
+  const expiresAt = latest.expiresAt === null ? null : newerAt + latest.expiresAt - latest.createdAt
+  const formerExpiresAt = Math.min(now + overlapMs, former.expiresAt ?? Number.POSITIVE_INFINITY)
   const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
   const isReplaced = await table.replace({ id: former.id, expiresAt: formerExpiresAt }, newer, now)
   return isReplaced ? { id, token, expiresAt, formerExpiresAt } : undefined

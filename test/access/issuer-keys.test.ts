@@ -67,7 +67,7 @@ test('refuses tokens with 503 whatever a failing issuer does, and logs the reaso
     const { lines, logger } = collectLines()
     const OIDC_ISSUER = `http://127.0.0.1:${await listen(t, createServer(serve))}`
     const keys = keysOf({ OIDC_ISSUER, OIDC_AUDIENCE: audience }, { logger, limitMs: 4000, pauseMs: 1 })
-    for (let n = 0; n < 2; n++) t.equal(await keys.find({ alg: 'ES256' }, `${n}`), 'unavailable', title)
+    for (let n = 0; n < 2; n++) t.equal(await keys.verify({ alg: 'ES256' }, `${n}`), 'unavailable', title)
     t.equal(lines.length, 1)
     t.match(lines[0]?.reason, reason, title)
   }
@@ -129,10 +129,10 @@ test('keys are found by discovery, with or without a trailing slash, or at OIDC_
       [undefined, 2],
       ['/other/keys', 1],
     ] as const) {
-      const { issuer } = await startSigning(t, path)
+      const { issuer, sign } = await startSigning(t, path)
       const env = place && { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}${place}` }
       const keys = keysOf({ ...issuer.env, ...env }, { limitMs: 20_000 })
-      t.type(await keys.find({ alg: 'ES256', kid: 'one' }, ''), 'object', `${path}: ${place}`)
+      t.equal(await keys.verify({ alg: 'ES256', kid: 'one' }, await sign()), 'valid', `${path}: ${place}`)
       t.equal(issuer.fetches, fetches)
     }
 })
@@ -217,7 +217,7 @@ test('refuses a token with 503 overloaded if 250 others wait for keys, and does 
   issuer.answer(() => {})
   const keys = keysOf(issuer.env, { limitMs: 200, pauseMs: 1 })
   for (let round = 0; round < 3; round++) {
-    const waits = Array.from({ length: 251 }, (_, n) => keys.find({ alg: 'ES256' }, `${n}`))
+    const waits = Array.from({ length: 251 }, (_, n) => keys.verify({ alg: 'ES256' }, `${n}`))
     const settled = await Promise.allSettled(waits)
     t.match(settled.at(-1), { status: 'rejected', reason: { outcome: 'overloaded' } })
     t.match(settled[0], { status: 'fulfilled', value: 'unavailable' })
@@ -225,32 +225,50 @@ test('refuses a token with 503 overloaded if 250 others wait for keys, and does 
 })
 
 test('keys are used for 24 hours after they were last loaded', async (t) => {
-  const { issuer } = await startSigning(t)
+  const { issuer, sign, jwk } = await startSigning(t)
   const { lines, logger } = collectLines()
   const [freshMs, staleMs] = [300_000, 86_400_000]
   let nowMs = 0
   const keys = keysOf(issuer.env, { logger, now: () => nowMs, limitMs: 20_000 })
-  const find = () => keys.find({ alg: 'ES256', kid: 'one' }, '')
-  const found = async () => typeof (await find()) === 'object'
-  t.ok(await found())
+  const token = await sign()
+  const verify = () => keys.verify({ alg: 'ES256', kid: 'one' }, token)
+  t.equal(await verify(), 'valid')
   t.equal(keys.retryMs(), 5000, 'an unknown key does not reload the keys at once')
   nowMs = freshMs - 1
-  t.ok(await found())
+  t.equal(await verify(), 'valid')
   t.equal(issuer.fetches, 2)
   nowMs = freshMs + 1
-  t.ok(await found(), 'at once')
-  await keys.load()
-  t.equal(issuer.fetches, 4, 'keys are reloaded in the background')
+  issuer.publish()
+  t.equal(await verify(), 'key', 'old keys are reloaded first: the issuer may have withdrawn one')
+  t.equal(issuer.fetches, 4)
+  issuer.publish(jwk)
+  nowMs += 5000
+  t.equal(await verify(), 'valid')
   issuer.answer(fail)
-  nowMs = freshMs + staleMs - 1
-  t.ok(await found())
-  await keys.load()
+  nowMs += staleMs - 1
+  t.equal(await verify(), 'valid')
   nowMs += 5001
-  for (let n = 0; n < 3; n++) t.equal(await find(), 'unavailable')
+  for (let n = 0; n < 3; n++) t.equal(await verify(), 'unavailable')
   issuer.answer(undefined)
   nowMs += 5000
-  t.ok(await found())
+  t.equal(await verify(), 'valid')
   t.match(lines, [{ msg: /cannot be loaded/ }, { msg: /loaded again/ }])
+})
+
+test('a replaced key with the same id, or without one, verifies tokens after a load', async (t) => {
+  for (const kid of ['one', undefined]) {
+    const issuer = await startIssuer(t)
+    let nowMs = 0
+    const keys = keysOf(issuer.env, { now: () => nowMs, limitMs: 20_000 })
+    const signers = [await issuer.makeSigner('one'), await issuer.makeSigner('one')]
+    for (const { sign, jwk } of signers) {
+      issuer.publish({ ...jwk, kid })
+      nowMs += 5000
+      t.equal(await keys.verify({ alg: 'ES256', ...(kid && { kid }) }, await sign({}, { kid })), 'valid')
+    }
+    const [former] = signers
+    t.equal(await keys.verify({ alg: 'ES256' }, String(await former?.sign({}, { kid }))), 'signature')
+  }
 })
 
 test('asks a failing issuer at most twice in two pauses, then again', async (t) => {

@@ -81,7 +81,7 @@ for (const engine of engines) {
     t.equal(await create({ name: 'reader' }), undefined, 'the successor has the name')
     t.equal((await store.sql.select('SELECT id FROM tokens')).length, 2)
     const short = idOf(await create({ name: 'short', expiresAt: clock.ms + 1000 }))
-    const ends = { formerExpiresAt: clock.ms + 1000, expiresAt: clock.ms + 1000 }
+    const ends = { formerExpiresAt: clock.ms + 1000, expiresAt: clock.ms + 1001 }
     t.match(await rotate(short), ends, 'an overlap does not extend the lifetime')
   })
 
@@ -100,6 +100,11 @@ for (const engine of engines) {
     await revoke(id)
     t.equal(await rotate(id), undefined, 'a revoked token is not rotated')
     t.equal((await store.tokens.all()).length, 3)
+    let again = idOf(await create({ name: 'b', expiresAt: clock.ms + 90 * dayMs }))
+    clock.ms -= 100 * dayMs
+    for (let round = 0; round < 3; round++) again = (await rotate(again)).id
+    const { expiresAt: ends, createdAt } = await find(again)
+    t.equal(Number(ends) - createdAt, 90 * dayMs, 'the lifetime, although the clock was set back')
   })
 
   test(`${engine.name}: rotates a token again with its first lifetime after its successor is revoked`, async (t) => {

@@ -159,7 +159,7 @@ const taken = 'a plant with this id already exists with a different name or tag'
 
 /** Inputs with faults by line, and the file of rejects (undefined: the whole input). */
 const faulty: [
-  input: string,
+  input: string | Buffer,
   faults: Record<number, RegExp | string>,
   rejects?: string | undefined,
   ...options: string[],
@@ -185,6 +185,12 @@ const faulty: [
   ['name,tag\n"",a\n,b\n', { 2: /^name must have at least/, 3: /^name must have at least/ }],
   ['name,tag\n"a\nb",\n', { 2: /^name must not contain control characters/ }],
   ['name,tag\na\rb,1\n', { 2: /^name must not contain control characters/ }],
+  // In an input with valid UTF-8.
+  [
+    latin1('name,tag\n\xc3\xa9,\n,\nb\xe9,\n'),
+    { 3: /^name must/, 4: 'is not UTF-8' },
+    'name,tag\n,\nb\ufffd,\n',
+  ],
   // An unclosed quoted cell: alone, after a closed one, and in a long input.
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
@@ -223,7 +229,11 @@ test('reports each invalid record with its line, and adds nothing', async (t) =>
     const rejects = join(createDirectory(t), 'rejects')
     const reasons = Object.entries(faults).map(([line, reason]) => ({ line: Number(line), reason }))
     const refused = await next(path, ...options)
-    t.match(refused, { code: 1, plants: [], counts: { added: 0, replayed: 0, reasons } }, input.slice(0, 99))
+    t.match(
+      refused,
+      { code: 1, plants: [], counts: { added: 0, replayed: 0, reasons } },
+      `${input}`.slice(0, 99),
+    )
     t.equal((refused.counts.reasons as object[]).length, reasons.length)
     t.match(refused.said.pop(), /^plant-store: input: nothing was added: .+; --skip-invalid adds the others$/)
     t.equal(refused.said.length, reasons.length)

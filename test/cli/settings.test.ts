@@ -111,7 +111,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   ],
   TRUST_PROXY: [
     ...['yes', 'proxy.test', '1', '10.0.0.0/33', '10.0.0.0/8/8', 'fc00::/129', '10.0.0.1,x', ','],
-    ...['10.0.0.0/0x8', '10.0.0.0/255.0.255.0', '::1/255.0.0.0'],
+    ...['10.0.0.0/0x8', '10.0.0.0/255.0.255.0', '::1/255.0.0.0', '127.1', '0x7f.1/32'],
   ],
   CORS_ORIGIN: [
     ...[',', '*', '*,https://a.test', 'a.test', 'https://a.test/', 'https://a.test?a', 'https://a:b@a.test'],

@@ -128,6 +128,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
     400,
     post('Transfer-Encoding: gzip, chunked', `15\r\n${plant}\r\n0\r\n\r\n`),
   ],
+  ['gzip at an undecodable path', 400, post('Transfer-Encoding: gzip, chunked').replace('plants', '%')],
   ['an extra byte after a plant', 400, post('Content-Length: 21', `${plant}x`)],
 ]
 

@@ -158,6 +158,7 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
       /unsupported sslmode; .* disable, .*, verify-full$/,
     ],
     ['postgres://a:s3cret@h/plants?channel_binding=require', /unsupported parameter channel_binding; /],
+    ['postgres://a@h/plants?p%61ssword=s3cret', /unsupported parameter p%61ssword; /],
     ['postgres://a:s3cret@host:port/plants', /must look like postgres:/],
     ['postgres://a:12?s3cret@h/plants', /must look like postgres:/],
     ['postgres://a:12#s3cret@h/plants', /must look like postgres:/],

@@ -24,12 +24,17 @@ const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]>
 export function makePlantReader(form: Form) {
   const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
   const findFault = makePlantCheck()
+  let isKnownUtf8 = false
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
-    if (!isAscii(text) && !isUtf8(Buffer.from(text, 'latin1')))
+    const isValid = isAscii(text) || isUtf8(Buffer.from(text, 'latin1'))
+    if (!isValid && !isKnownUtf8)
       throw new InputError(
         `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
+    // Converting a whole file that is damaged in one record would garble the others.
+    if (!isValid) return 'is not UTF-8'
+    isKnownUtf8 ||= !isAscii(text)
     if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
     const found = read(record)
     return typeof found === 'object' ? (findFault(found.value) ?? (found.value as NewPlant)) : found

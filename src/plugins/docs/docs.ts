@@ -30,9 +30,11 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
     scope.addHook('onSend', async (_request, reply) => {
       if (reply.problem === undefined) reply.headers(headers)
     })
-    scope.addHook('onRequest', async ({ raw, routeOptions }, reply) => {
+    scope.addHook('onRequest', async ({ raw, url, routeOptions }, reply) => {
       // Swagger UI would generate the YAML for each request, which takes milliseconds.
       if (routeOptions.url === `${basePath}docs/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
+      // Swagger UI resolves its files against the whole URL.
+      if (/^[^?]*\/docs\/?\?/.test(url)) return reply.redirect(`${basePath}docs`)
       // So that the status of a file is never 412 or 416, nor 304 because of its date.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]

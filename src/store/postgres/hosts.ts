@@ -14,8 +14,9 @@ export function findUrlFault(url: string): string | undefined {
   // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
   if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
-  const given = new URL(urls[0] as string).searchParams
-  const unknown = [...given.keys()].find((name) => !known.includes(name))
+  const { search, searchParams: given } = new URL(urls[0] as string)
+  // Percent-encoded names are unknown: the masks would miss them.
+  const unknown = search.match(/(?<=[?&])[^=&]+/g)?.find((name) => !known.includes(name))
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
   const isKnown = sslModes.includes(given.get('sslmode') ?? 'disable')

@@ -8,6 +8,4 @@ export function checksumOf({ position, id, mark, item }: Omit<StoredPlant, 'chec
 }
 
 /** True if a plant does not match its checksum. */
-export function isDamaged(plant: StoredPlant): boolean {
-  return checksumOf(plant) !== plant.checksum
-}
+export const isDamaged = (plant: StoredPlant) => checksumOf(plant) !== plant.checksum
