@@ -240,7 +240,6 @@ test('keys are used for 24 hours after they were last loaded', async (t) => {
   nowMs = freshMs + 1
   issuer.publish()
   t.equal(await verify(), 'key', 'old keys are reloaded first: the issuer may have withdrawn one')
-  t.equal(issuer.fetches, 4)
   issuer.publish(jwk)
   nowMs += 5000
   t.equal(await verify(), 'valid')
@@ -260,14 +259,12 @@ test('a replaced key with the same id, or without one, verifies tokens after a l
     const issuer = await startIssuer(t)
     let nowMs = 0
     const keys = keysOf(issuer.env, { now: () => nowMs, limitMs: 20_000 })
-    const signers = [await issuer.makeSigner('one'), await issuer.makeSigner('one')]
-    for (const { sign, jwk } of signers) {
+    for (let round = 0; round < 2; round++) {
+      const { sign, jwk } = await issuer.makeSigner('one')
       issuer.publish({ ...jwk, kid })
       nowMs += 5000
       t.equal(await keys.verify({ alg: 'ES256', ...(kid && { kid }) }, await sign({}, { kid })), 'valid')
     }
-    const [former] = signers
-    t.equal(await keys.verify({ alg: 'ES256' }, String(await former?.sign({}, { kid }))), 'signature')
   }
 })
 

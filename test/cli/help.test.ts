@@ -24,9 +24,6 @@ test('every command has a help text of at most 80 columns', async (t) => {
   const { stdout } = await runCommand(['--help'])
   for (const { name } of program.commands.map((command) => ({ name: command.name() }))) t.match(stdout, name)
   t.match(stdout, /DATABASE_URL[\s\S]*Exit codes/)
-})
-
-test('--version prints the version of the package', async (t) => {
   t.same(await runCommand(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 

@@ -186,11 +186,7 @@ const faulty: [
   ['name,tag\n"a\nb",\n', { 2: /^name must not contain control characters/ }],
   ['name,tag\na\rb,1\n', { 2: /^name must not contain control characters/ }],
   // In an input with valid UTF-8.
-  [
-    latin1('name,tag\n\xc3\xa9,\n,\nb\xe9,\n'),
-    { 3: /^name must/, 4: 'is not UTF-8' },
-    'name,tag\n,\nb\ufffd,\n',
-  ],
+  [latin1('name,tag\n\xc3\xa9,\nb\xe9,\n'), { 3: 'is not UTF-8' }, 'name,tag\nb\ufffd,\n'],
   // An unclosed quoted cell: alone, after a closed one, and in a long input.
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
@@ -229,11 +225,7 @@ test('reports each invalid record with its line, and adds nothing', async (t) =>
     const rejects = join(createDirectory(t), 'rejects')
     const reasons = Object.entries(faults).map(([line, reason]) => ({ line: Number(line), reason }))
     const refused = await next(path, ...options)
-    t.match(
-      refused,
-      { code: 1, plants: [], counts: { added: 0, replayed: 0, reasons } },
-      `${input}`.slice(0, 99),
-    )
+    t.match(refused, { code: 1, plants: [], counts: { added: 0, replayed: 0, reasons } }, path)
     t.equal((refused.counts.reasons as object[]).length, reasons.length)
     t.match(refused.said.pop(), /^plant-store: input: nothing was added: .+; --skip-invalid adds the others$/)
     t.equal(refused.said.length, reasons.length)
@@ -455,12 +447,8 @@ test('reports a faulty row as a whole, wherever a read ends', async (t) => {
   const [start, row] = ['name,tag,x\n', '\u00a0"two\nlines",x"y,b,c\n']
   for (let cut = 1; cut < row.length; cut++) {
     const filling = `a,,${'z'.repeat(128 * 1024 - start.length - 4 - cut)}\n`
-    const { counts, plants } = await next(
-      writeInput(t, start + filling + row),
-      '--skip-invalid',
-      '--trim',
-      any,
-    )
+    const path = writeInput(t, start + filling + row)
+    const { counts, plants } = await next(path, '--skip-invalid', '--trim', any)
     t.match(counts, { added: 1, rejected: 1, reasons: [{ line: 4 }] }, `after ${cut} bytes`)
     t.equal(plants.length, 1)
   }
@@ -478,16 +466,10 @@ test('decodes characters that are split between two reads', async (t) => {
   }
 })
 
-test('names the database', async (t) => {
-  const database = join(createDirectory(t), 'plants.db')
-  const path = writeInput(t, good)
-  const made = await runCommand(['import', path], { DATABASE_URL: `file:${database}` })
-  t.equal(made.stdout, `1 added, 0 replayed, 0 conflicting, 0 rejected; into ${database}\n`)
-})
-
 testPostgres('creates tables next to others only with --create', async (t, DATABASE_URL) => {
   const path = writeInput(t, good)
   await (await connect(t, DATABASE_URL)).query('CREATE TABLE users (name text)')
   t.match(await runCommand(['import', path], { DATABASE_URL }), { code: 1, stderr: /users.*--create/ })
-  t.match(await runCommand(['import', path, '--create'], { DATABASE_URL }), { code: 0, stdout: /^1 added/ })
+  const made = await runCommand(['import', path, '--create'], { DATABASE_URL })
+  t.match(made, { code: 0, stdout: /^1 added, 0 replayed, 0 conflicting, 0 rejected; into .+\n$/ })
 })

@@ -50,8 +50,7 @@ test('each type of problem has a page with its examples, and problems link to it
       t.match(await request(`${origin}${basePath}${path}`, open), { status: 404 }, path)
     const contract = await fetch(`${origin}${basePath}docs/yaml`)
     t.match(contract, { redirected: true, status: 200, url: `${origin}${basePath}openapi.yaml` })
-    const docs = await fetch(`${origin}${basePath}docs/?next=/`)
-    t.equal(docs.url, `${origin}${basePath}docs`, 'Swagger UI needs a URL without a query')
+    t.equal((await fetch(`${origin}${basePath}docs/?a=/`)).url, `${origin}${basePath}docs`, 'without query')
     const { type } = (await request(`${origin}${basePath}plants`, { body: {} })).json() as { type: string }
     t.equal(type, `${basePath}problems/invalid-request`)
   }
