@@ -101,7 +101,7 @@ export const Problem = component(
       description: 'Problem details (RFC 9457). Members may be added.',
       additionalProperties: true,
       examples: [
-        { type: 'about:blank', title: 'Not Found', status: 404, detail: 'There is nothing at this path.' },
+        { type: 'about:blank', title: 'Not Found', status: 404, detail: 'No resource exists at this path.' },
       ],
     },
   ),

@@ -90,39 +90,39 @@ export type KnownProblem = { readonly code: ProblemCode; readonly detail: string
 
 export const problems = {
   faults: (count: number) =>
-    say('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
-  notHttp: say('invalid-request', 'This is not a valid HTTP/1.1 request.'),
-  badPath: say('invalid-request', 'The path is not a valid URL path.'),
-  bodyLength: say('invalid-request', 'The body does not match its Content-Length.'),
-  brokenOff: say('invalid-request', 'The request could not be processed, or it ended too early.'),
-  noToken: say('unauthorized', 'The request has no bearer token.'),
-  badToken: say('unauthorized', 'The token is not valid.'),
-  noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
-  notFound: say('not-found', 'There is nothing at this path.'),
+    define('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
+  notHttp: define('invalid-request', 'This is not a valid HTTP/1.1 request.'),
+  badPath: define('invalid-request', 'The path is not a valid URL path.'),
+  bodyLength: define('invalid-request', 'The body does not match its Content-Length.'),
+  incomplete: define('invalid-request', 'The request could not be processed, or it ended too early.'),
+  noToken: define('unauthorized', 'The request has no bearer token.'),
+  badToken: define('unauthorized', 'The token is not valid.'),
+  noScope: (scope: string) => define('forbidden', `The token lacks the scope ${scope}.`),
+  notFound: define('not-found', 'No resource exists at this path.'),
   methodNotAllowed: (allowed: readonly string[]) =>
-    say('method-not-allowed', `Only ${joinWords(allowed, 'and')} are allowed here.`),
-  timeout: say('timeout', 'The request did not arrive in time.'),
-  idTaken: say('id-conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
-  bodyTooLarge: say('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
-  urlTooLong: say('uri-too-long', 'The URL is too long.'),
-  notJson: say('unsupported-media-type', 'The body must be application/json.'),
-  charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
-  contentEncoding: say('unsupported-media-type', 'The request body must not have a Content-Encoding.'),
-  rate: say('rate-limited', 'This token sent too many requests in a short time.'),
-  headTooLarge: say('headers-too-large', 'The request headers are too large.'),
-  internal: say('internal', 'Internal error.'),
+    define('method-not-allowed', `This path supports only ${joinWords(allowed, 'and')}.`),
+  timeout: define('timeout', 'The request did not arrive in time.'),
+  idTaken: define('id-conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
+  bodyTooLarge: define('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
+  urlTooLong: define('uri-too-long', 'The URL is too long.'),
+  notJson: define('unsupported-media-type', 'The body must be application/json.'),
+  charset: define('unsupported-media-type', 'The charset must be UTF-8.'),
+  contentEncoding: define('unsupported-media-type', 'The request body must not have a Content-Encoding.'),
+  rate: define('rate-limited', 'This token sent too many requests in a short time.'),
+  headTooLarge: define('headers-too-large', 'The request headers are too large.'),
+  internal: define('internal', 'Internal error.'),
   // The names of the next two, and of `unread` and `overloaded`, equal the outcomes of StoreUnavailable.
-  'nothing-added': say('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
-  unknown: say(
+  'nothing-added': define('nothing-added', 'The store cannot add plants right now. Nothing was added.'),
+  unknown: define(
     'outcome-unknown',
     'The store failed or timed out during the request. It is not known whether the plant was added.',
   ),
-  unread: say('unread', 'The store cannot be read right now.'),
-  noKeys: say('unread', "The token cannot be verified right now because its issuer's keys are unavailable."),
-  overloaded: say('overloaded', 'Too many requests are in progress. Nothing was changed.'),
+  unread: define('unread', 'The store cannot be read right now.'),
+  noKeys: define('unread', "The token cannot be verified right now: its issuer's keys are unavailable."),
+  overloaded: define('overloaded', 'Too many requests are in progress. Nothing was changed.'),
 }
 
-function say(code: ProblemCode, detail: string): KnownProblem {
+function define(code: ProblemCode, detail: string): KnownProblem {
   return { code, detail }
 }
 

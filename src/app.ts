@@ -10,7 +10,7 @@ import { ajvOptions } from './plants/faults.ts'
 import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
-import { answerWithProblems, errors, misses } from './plugins/errors.ts'
+import { answerWithProblems, errors, routeErrors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
@@ -69,7 +69,7 @@ export async function buildApp(options: AppOptions) {
     const policy = { exposedHeaders: Object.keys(headers), strictPreflight: false, maxAge: 7200 }
     await app.register(import('@fastify/cors'), { origin: corsOrigin, ...policy })
   }
-  await app.register(misses)
+  await app.register(routeErrors)
   await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)

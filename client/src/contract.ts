@@ -102,7 +102,7 @@ export interface components {
          *       "type": "about:blank",
          *       "title": "Not Found",
          *       "status": 404,
-         *       "detail": "There is nothing at this path."
+         *       "detail": "No resource exists at this path."
          *     }
          */
         Problem: {

@@ -80,6 +80,6 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   // A keyword that no field has yet: the words of Ajv. An integer with a wrong type also has a wrong format.
   if (isBody) return { code: /^int/.test(params.format) ? 'type' : 'format', detail: message }
   return Array.isArray(data)
-    ? { code: 'format', detail: 'must be given once' }
+    ? { code: 'format', detail: 'must be given only once' }
     : { code: 'type', detail: 'must be a whole number in decimal digits' }
 }

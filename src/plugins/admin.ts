@@ -7,7 +7,7 @@ import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
 import { inTime, shareRun } from '../store/in-time.ts'
-import { answerWithProblems, errors, misses } from './errors.ts'
+import { answerWithProblems, errors, routeErrors } from './errors.ts'
 
 /** Time that `/readyz` (probes commonly time out after 1 s) and `/metrics` wait for the store. */
 const readyMs = 600
@@ -28,7 +28,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     return isDraining ? 'draining' : fault
   }
   meter.gauge('plant_store_ready', '1 if /readyz is 200, else 0.', async () => Number(!(await findFault())))
-  const help = 'Log lines that were dropped, because they were not read in time or could not be written.'
+  const help = 'Log lines dropped because they were not read in time or could not be written.'
   meter.counter('plant_store_log_lines_dropped_total', help, log.droppedLines)
 
   const app = fastify({
@@ -42,7 +42,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
   })
   await app.register(errors, { basePath: '/' })
-  await app.register(misses)
+  await app.register(routeErrors)
   app.get('/livez', () => ({ status: 'live' }))
   app.get('/readyz', async (_request, reply) => {
     const reason = await findFault()

@@ -30,7 +30,7 @@ declare module 'fastify' {
 const frameworkProblems: Record<string, KnownProblem> = {
   ERR_HTTP_REQUEST_TIMEOUT: problems.timeout,
   HPE_HEADER_OVERFLOW: problems.headTooLarge,
-  HPE_INVALID_EOF_STATE: problems.brokenOff,
+  HPE_INVALID_EOF_STATE: problems.incomplete,
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
@@ -39,7 +39,7 @@ const frameworkProblems: Record<string, KnownProblem> = {
 }
 
 const otherCoding = new ProblemError(problems.faults(1), {
-  errors: [{ code: 'format', detail: 'must be chunked, in HTTP/1.1', parameter: 'Transfer-Encoding' }],
+  errors: [{ code: 'format', detail: 'must be chunked, and needs HTTP/1.1', parameter: 'Transfer-Encoding' }],
   headers: { connection: 'close' },
 })
 
@@ -79,8 +79,8 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
       .send(body)
   })
 
-  // For `reply.callNotFound()`: a request without a route is refused above.
-  app.setNotFoundHandler((request, reply) => reply.send(makeMissError(request)))
+  // For `reply.callNotFound()`: `routeErrors` refuses requests without a route.
+  app.setNotFoundHandler((request, reply) => reply.send(makeRouteError(request)))
 
   /** Logs each internal error with its stack; failures and refusals of the store at most every few seconds. */
   function logFailure(error: Error, requestId: string): void {
@@ -92,26 +92,29 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   }
 })
 
-/** Refuses requests without a route before their body is read. After CORS, so that a browser can read the response. */
-export const misses = fp(async (app) => {
+/**
+ * Refuses a request with 404, 405 or 414 before its body is read. Register it after CORS, so that browsers can read the
+ * response.
+ */
+export const routeErrors = fp(async (app) => {
   app.addHook('onRequest', (request, _reply, done) => {
-    done(request.is404 || request.url.length > maxUrlLength ? makeMissError(request) : undefined)
+    done(request.is404 || request.url.length > maxUrlLength ? makeRouteError(request) : undefined)
   })
 })
 
 /** Returns the error for a URL that is too long or has no route: 405 if its path has other methods, otherwise 404. */
-function makeMissError({ server, url, method }: FastifyRequest): ProblemError {
+function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
   if (url.length > maxUrlLength) return new ProblemError(problems.urlTooLong)
   const path = url.split(/[?#]/, 1)[0] as string
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
-  // The method is allowed if the route itself found nothing, such as a static file.
+  // An allowed method gets here if its handler found nothing, such as a missing static file.
   if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.notFound)
   return new ProblemError(problems.methodNotAllowed(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
-/** Returns an error for a request whose framing or host is not certain. */
+/** Returns an error for a request whose framing or host is ambiguous. */
 function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: FastifyRequest) {
   const { 'transfer-encoding': coding } = headers
   // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
@@ -119,7 +122,7 @@ function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: Fasti
   const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
   // RFC 9112, section 3.2.
   if (hosts === 1 || (hosts === 0 && httpVersionMinor === 0)) return undefined
-  return invalid([{ code: 'required', detail: 'is required once', parameter: 'Host' }])
+  return invalid([{ code: 'required', detail: 'must be given exactly once', parameter: 'Host' }])
 }
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
@@ -127,7 +130,7 @@ function toProblemError(error: FastifyError, request: FastifyRequest): ProblemEr
   // The problem states the outcome, and reveals no internals.
   if (error instanceof StoreUnavailable) return new ProblemError(problems[error.outcome])
   if (error.validation) return invalid(findFaults(request))
-  const other = Number(error.statusCode) < 500 ? problems.brokenOff : problems.internal
+  const other = Number(error.statusCode) < 500 ? problems.incomplete : problems.internal
   return new ProblemError(frameworkProblems[error.code] ?? other)
 }
 
