@@ -63,7 +63,7 @@ type CopyOptions = FileOptions & { progress: Progress }
 export function copyVerified(from: string | NodeJS.ReadableStream, to: string, options: CopyOptions) {
   const source = typeof from === 'string' ? from : undefined
   if (source !== undefined && !statSync(source, { throwIfNoEntry: false })?.isFile())
-    throw new CommandError(`there is no regular file ${resolve(source)}`)
+    throw new CommandError(`no regular file at ${resolve(source)}`)
   return writeNewFile(to, { ...options, source }, async (path) => {
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
     if (typeof from === 'string') await copyDatabase(from, path, options)

@@ -10,7 +10,7 @@ import { advice, copyVerified, findFile } from './backup.ts'
 const help = `
 The backup is restored to the path of DATABASE_URL. No database, -wal or -shm may exist there. The database appears once it is
 complete, verified, and on stable storage; a killed restore may leave a file that ends in .partial: delete it. If root runs
-restore, the database belongs to the owner of the directory. Afterwards, revoke again tokens that were revoked since the backup.`
+restore, the database belongs to the owner of the directory. The backup lacks later revocations: repeat them.`
 
 export function define(command: Command): void {
   command.argument('<file>', 'a backup; - is stdin')
@@ -22,7 +22,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   // SQLite would replay the -wal of an earlier database into the restored one.
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
-    throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
+    throw new CommandError(`${found} exists: stop the service, then move away all files of this database`)
   const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
     return copyVerified(file === '-' ? process.stdin : file, path, { progress, signal })

@@ -121,7 +121,7 @@ async function findToken(table: TokenTable, text: string): Promise<Token> {
   const found = (await table.all()).filter(isMeant)
   const [token, ...others] = found
   if (token === undefined)
-    throw new CommandError(`no token has that id or text, and no valid token has that name (${listCommand})`)
+    throw new CommandError(`no token has this id or text, and no valid token has this name (${listCommand})`)
   const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
   // Two valid tokens have the same name during the overlap of a rotation.

@@ -120,7 +120,7 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   const cases: [url: string, file: string, reason: RegExp][] = [
     [url, 'c.db', /^plant-store: the copy was deleted, [^\n]+: plant 7 does not match its checksum\n$/],
     [`file:${other}`, 'c.db', /^plant-store: \S+notes\.db is not a plant store\n$/],
-    [`file:${directory}/none.db`, 'c.db', /^plant-store: there is no regular file [^\n]+\n$/],
+    [`file:${directory}/none.db`, 'c.db', /^plant-store: no regular file at [^\n]+\n$/],
     ['postgres://127.0.0.1:1/none', 'c.db', /^plant-store: [^\n]+pg_dump or pg_basebackup\n$/],
   ]
   for (const [from, file, stderr] of cases)
@@ -195,7 +195,7 @@ test('restore replaces no existing file, and refuses what is not a backup', asyn
     const found = join(directory, `plants.db${ending}`)
     writeFileSync(found, 'precious')
     const refused = await run(['restore', backup], `file:${directory}/plants.db`)
-    const reason = `${found} exists: stop the service and move it away, with the files beside it`
+    const reason = `${found} exists: stop the service, then move away all files of this database`
     t.strictSame(refused, { code: 1, stdout: '', stderr: `plant-store: ${reason}\n` })
     t.equal(readFileSync(found, 'utf8'), 'precious')
   }
@@ -205,8 +205,8 @@ test('restore replaces no existing file, and refuses what is not a backup', asyn
   writeFileSync(broken, readFileSync(backup).fill(0xff, 4096))
   const own = fileURLToPath(import.meta.url)
   for (const [from, reason] of [
-    [join(directory, 'none'), /^plant-store: there is no regular file [^\n]+none\n$/],
-    [join(directory, 'a'), /^plant-store: there is no regular file \S+\/a\n$/],
+    [join(directory, 'none'), /^plant-store: no regular file at [^\n]+none\n$/],
+    [join(directory, 'a'), /^plant-store: no regular file at \S+\/a\n$/],
     [own, /^plant-store: cannot open \S+backup\.test\.\w+: file is not a database\n$/],
     [broken, /^plant-store: cannot copy \S+broken\.db to \S+\/plants\.db: [^\n]+ malformed\n$/],
   ] as const) {

@@ -196,7 +196,7 @@ test('reports a store that cannot be opened in one line without its password', {
   const server = await sharedServer()
   const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
   const cases: [from: string, to: string, reason: RegExp][] = [
-    [missing, url, /there is no file [^\n]+plants\.db/],
+    [missing, url, /no database file at [^\n]+plants\.db/],
     [gone, url, /database "nothing" does not exist/],
     [url, gone, /database "nothing" does not exist/],
     [url, 'postgres://a:s3cret@h:x/plants', /--to must look like postgres:/],

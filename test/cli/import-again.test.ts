@@ -81,7 +81,7 @@ test('recognizes an input whose last record is invalid with other options', asyn
   // The other way round, a plant would be taken for one that was added.
   const other = writeInput(t, line('c', { x: 1 }) + b)
   t.match(await next(other, '--skip-invalid'), { code: 1, counts: { added: 1, rejected: 1 } })
-  const said = [/other options, with which 1 record instead of 2 were valid/]
+  const said = [/different options, which accepted 1 record, not 2: /]
   t.match(await next(other, '--ignore-unknown'), { code: 1, plants: [], said })
   t.match(await next(other, '--ignore-unknown', '--again'), { code: 0, counts: { added: 2 } })
   t.strictSame((await next(other, '--ignore-unknown')).said, nothingNew('2 plants'))
@@ -206,7 +206,7 @@ for (const engine of engines)
       const refused = ends.filter(({ code }) => code === 1)
       t.ok(refused.length <= 1)
       for (const { stderr } of refused)
-        t.match(stderr, /another import of this input, .* is running: wait until it ends\n$/)
+        t.match(stderr, /another import of this input .* is running: wait for it to finish\n$/)
       t.strictSame(named(await readPlants(url)), names)
     }
   })
@@ -336,7 +336,7 @@ test('adds the checked plants, and reports an id that was taken meanwhile', asyn
   writeFileSync(path, a)
   writeFileSync(GO, '')
   const stdout = `${separate(names.length)} added, 0 replayed, 2 conflicting`
-  t.match(await ended, { code: 1, stdout, stderr: /others have added some of the ids/ })
+  t.match(await ended, { code: 1, stdout, stderr: /other clients used some of these ids/ })
   t.equal((await store.log.head()).position, names.length + 2)
 })
 
@@ -351,7 +351,7 @@ test('stops if another import of the same input has added plants', async (t) => 
   writeFileSync(GO, '')
   t.match(await ended, {
     code: 1,
-    stderr: /input: another import of this input, .* is running: wait until it ends\n$/,
+    stderr: /input: another import of this input .* is running: wait for it to finish\n$/,
   })
   t.strictSame(named(await readPlants(url)), names)
 })

@@ -162,7 +162,7 @@ test('verify refuses a truncated file, and one that is not a store', async (t) =
     [url, /^plant-store: cannot open .*: database disk image is malformed\n$/],
     ['file:.', /^plant-store: the database must be a file/],
     ['ftp://x', /^plant-store: --database-url must start with/],
-    ['file:no/such.db', new RegExp(`^plant-store: there is no file ${resolve('no/such.db')}`)],
+    ['file:no/such.db', new RegExp(`^plant-store: no database file at ${resolve('no/such.db')}`)],
   ]
   for (const [from, stderr] of cases)
     t.match(await runCommand(['verify', '--database-url', from]), { code: 1, stdout: '', stderr }, from)

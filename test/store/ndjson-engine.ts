@@ -117,7 +117,7 @@ function makeTokens(path: string): Store['tokens'] {
 const openFile: Engine['open'] = async (url, { mode, create, onCreate }) => {
   const path = pathOf(url)
   const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
-  if (isNew && !create) throw new StoreMissing(`there is no file ${path}`)
+  if (isNew && !create) throw new StoreMissing(`no database file at ${path}`)
   if (isNew && mode === 'read') throw new StoreRefused('a database is not made by reading')
   if (isNew) write(path, { id: randomBytes(16).toString('base64url') })
   if (isNew) onCreate?.()

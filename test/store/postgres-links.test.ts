@@ -53,7 +53,7 @@ tap.test('accepts the URL of a provider, without output of the driver', { skip }
 tap.test('reports what is missing in a URL', { skip }, async (t) => {
   const url = String(await started)
   const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
-  const unknownAuthority = /not signed by a known authority: add sslrootcert=FILE .*self-signed/
+  const unknownAuthority = /not signed by a trusted authority: add sslrootcert=FILE .*self-signed/
   await t.rejects(openStore(strange), { message: unknownAuthority })
   const bare = url.replace(/:[^:]*@/, '@')
   await t.rejects(openStore(bare), { message: /asks for a password, but the URL has none/ })

@@ -76,7 +76,7 @@ test('refuses a database that is mounted as a single file, or has a hard link, b
   for (const url of [DATABASE_URL, `${DATABASE_URL}.link`])
     await assertRefused(
       { DATABASE_URL: url },
-      /my plants\.db\S* has hard links: stop all processes, and keep one name/,
+      /my plants\.db\S* has hard links: stop all processes, and keep only one/,
     )
 })
 

@@ -190,7 +190,7 @@ test('is not created beside the -wal or the -shm of a file that was moved away',
   const [orphan, link] = [join(createDirectory(t), 'plants.db'), join(createDirectory(t), 'link.db')]
   fs.symlinkSync(orphan, link)
   fs.copyFileSync(`${path}-wal`, `${orphan}-wal`)
-  const message = /plants\.db-(wal|shm) belongs to a missing database: put it back/
+  const message = /plants\.db-(wal|shm) belongs to a missing database: move the database back/
   for (const before of [undefined, '']) {
     if (before !== undefined) fs.writeFileSync(orphan, before)
     for (const name of [link, orphan]) await t.rejects(openFile(t, name), { message })
@@ -209,7 +209,7 @@ test('is not opened by a link while a log with plants is next to the link', asyn
   fs.copyFileSync(path, file)
   fs.copyFileSync(`${path}-wal`, `${link}-wal`)
   fs.symlinkSync(file, link)
-  await t.rejects(openFile(t, link), { message: /plants\.db-wal would be ignored, because \S+ is a link: / })
+  await t.rejects(openFile(t, link), { message: /would ignore \S+-wal, because \S+ is a symbolic link: / })
   fs.renameSync(`${link}-wal`, `${file}-wal`)
   const { store } = await openFile(t, link)
   t.strictSame(await listNames(store), ['a', 'b', 'c'])

@@ -51,7 +51,7 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
     const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
     if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(
-        'another import of this input, or of one with the same first record, is running: wait until it ends',
+        'another import of this input (or of an input with the same first record) is running: wait for it to finish',
       )
     throw new CommandError(`the import was interrupted: ${error.message}; run the same command to continue`)
   }

@@ -102,7 +102,7 @@ async function importInput(job: Job) {
   const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
-  if (conflict > conflicts) progress.say(`${name}: others have added some of the ids; --dry-run lists them`)
+  if (conflict > conflicts) progress.say(`${name}: other clients used some of these ids; see --dry-run`)
   const [valid, database] = [plants - conflicts, nameDatabase(url)]
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
@@ -140,9 +140,9 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)
   if (earlier && earlier.valid < earlier.plants) {
-    const numbers = `${count(earlier.valid, 'record')} instead of ${separate(earlier.plants)}`
+    const numbers = `${count(earlier.valid, 'record')}, not ${separate(earlier.plants)}`
     const advice = again ? 'use the same options' : 'use the same options, or add all with --again'
-    throw new InputError(`was imported with other options, with which ${numbers} were valid: ${advice}`)
+    throw new InputError(`was imported before with different options, which accepted ${numbers}: ${advice}`)
   }
   const { plants: done, conflicts } = earlier ?? { plants: 0, conflicts: 0 }
   const counts = { ...noOutcomes, skipped: done - conflicts, conflict: conflicts }

@@ -6,7 +6,7 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
 const untrusted =
-  "the server's certificate is not signed by a known authority: add sslrootcert=FILE to the URL, with the certificate of its authority"
+  "the server's certificate is not signed by a trusted authority: add sslrootcert=FILE to the URL, where FILE has the authority's certificate"
 
 /** Advice by SQLSTATE, by TLS error code, or by message for errors of pg without a code. */
 const advice: Record<string, string> = {
@@ -37,7 +37,7 @@ export function isFinal(error: unknown): boolean {
 }
 
 /** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
-export function mostTelling(failures: Error[]): Error {
+export function pickFailure(failures: Error[]): Error {
   const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
 }

@@ -5,7 +5,7 @@ import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { shareRun, withTimeout } from '../in-time.ts'
-import { failureOf, mostTelling } from './failures.ts'
+import { failureOf, pickFailure } from './failures.ts'
 import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
 import { createStore, type FoundStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
@@ -119,7 +119,7 @@ export class Servers {
       return winner
     } catch (error) {
       for (const session of sessions) session.destroy()
-      const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
+      const failure = error instanceof AggregateError ? pickFailure(error.errors) : (error as Error)
       // Back off, with jitter so that replicas do not reconnect at the same moment.
       this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
       this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
@@ -174,9 +174,9 @@ export class Servers {
     const later = [this.#followed, ...all].find((other) => isLater(other, session))
     if (later)
       throw new Error(`${server} was deposed: it is on timeline ${timeline}, and ${later.timeline} was seen`)
-    const twin = all.find((one) => one.origin !== origin && one.origin.startsWith(`${timeline}/${system}/`))
-    if (twin && !this.follows(session))
-      throw new Error(`${server} and ${twin.server} are both primaries on timeline ${timeline}`)
+    const rival = all.find((one) => one.origin !== origin && one.origin.startsWith(`${timeline}/${system}/`))
+    if (rival && !this.follows(session))
+      throw new Error(`${server} and ${rival.server} are both primaries on timeline ${timeline}`)
   }
 
   /** Checks that a server has this store. Creates the store if no other server can have one. */

@@ -38,7 +38,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
     // SQLite would delete the log, or share the index with a process that still uses the missing database.
     if (left && !before?.size)
       throw new StoreRefused(
-        `${left} belongs to a missing database: put it back, or stop all processes that use it, and move the file away`,
+        `${left} belongs to a missing database: move the database back beside it, or stop all processes that use it and move this file away`,
       )
     if (!before) {
       // SQLite gives `-wal` and `-shm` the same mode and owner.

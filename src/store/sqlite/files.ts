@@ -62,7 +62,7 @@ export function recordFiles(path: string, known?: FileId[]) {
 
 /** The cause of the error for a truncated `-wal`. */
 export const cutLog =
-  'the write-ahead log was truncated, and the last plants may be lost: restart, or restore a backup'
+  'the write-ahead log was truncated, and the latest plants may be lost: restart, or restore a backup'
 
 /**
  * Returns a function that throws if another program has truncated the `-wal`. SQLite would write after the former end,

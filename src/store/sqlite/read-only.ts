@@ -23,7 +23,7 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
   try {
     // SQLite would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
-    refuseStranger(path, uid)
+    refuseOtherUser(path, uid)
     db.open()
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
     syncLog(path, /^(ENOENT|EROFS)$/)
@@ -42,7 +42,7 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
  * Throws StoreRefused if `-wal` and `-shm`, which SQLite also creates for readers, would belong to another user than
  * the database. SQLite gives files created by root the owner of the database.
  */
-function refuseStranger(path: string, owner: number): void {
+function refuseOtherUser(path: string, owner: number): void {
   const user = process.geteuid?.() ?? owner
   if (user === owner || user === 0) return
   if (!['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending)))
@@ -55,7 +55,7 @@ export function refuseStrayLog(path: string): void {
   if (!log?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
   if (isSameFile(log, statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false }))) return
   throw new StoreRefused(
-    `${path}-wal would be ignored, because ${path} is a link: if the database was moved without its log, put it back, and move it again after a service on it has stopped; otherwise move the log away`,
+    `SQLite would ignore ${path}-wal, because ${path} is a symbolic link: if the database was moved without its log, move it back, stop the service, then move both; otherwise move the log away`,
   )
 }
 
@@ -65,7 +65,7 @@ export function refuseStrayLog(path: string): void {
  */
 export function refuseOtherName(path: string): void {
   if (Number(statSync(path, { throwIfNoEntry: false })?.nlink) > 1)
-    throw new StoreRefused(`${path} has hard links: stop all processes, and keep one name, with its -wal`)
+    throw new StoreRefused(`${path} has hard links: stop all processes, and keep only one, with its -wal`)
   // The fifth field is the mount point, with \040 for a space (proc_pid_mountinfo(5)).
   const name = resolveLinks(path).replaceAll(' ', '\\040')
   const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8').split('\n'))

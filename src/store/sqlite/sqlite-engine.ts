@@ -24,7 +24,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   const { mode, create = false } = options
   const path = sqlitePath(url)
   const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
-  if (isNew && !create) throw new StoreMissing(`there is no file ${resolve(path)}`)
+  if (isNew && !create) throw new StoreMissing(`no database file at ${resolve(path)}`)
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const writer = await startWriter({ path, create }, options.logger)

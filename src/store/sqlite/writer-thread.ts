@@ -31,8 +31,8 @@ const checkpointPages = 4000
 /** Time that `close` waits for programs that prevent a complete checkpoint. */
 const othersMs = 1000
 const unwritten =
-  'the write-ahead log of a lost database was not emptied: put the database back beside it, or move it away before you restore a backup'
-const unsynced = 'fsync of the database failed, and the last plants may be lost: check the disk, then restart'
+  'the write-ahead log of a lost database was not emptied: move the database back beside it, or move the log away before you restore a backup'
+const unsynced = 'fsync of the database failed; the latest plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
 const tell = (message: FileId[] | Answer) => parentPort?.postMessage(message)
@@ -105,7 +105,7 @@ function writeBackLost(): void {
   while (lostLog.isLeft()) {
     const use = lostLog.findUse()
     if (use === 'taken') return
-    if (use === 'needed') throw new Error('the last plants are only in the log')
+    if (use === 'needed') throw new Error('the latest plants exist only in the write-ahead log')
     if (use === 'ours') {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
       // `log` and `checkpointed` are numbers of pages; -1 if another checkpoint is running.
