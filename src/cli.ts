@@ -33,8 +33,8 @@ function explain(error: NodeJS.ErrnoException): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const code = codeOfOutput(error)
   if (code !== undefined) return code
-  const isForeseen = [CommandError, SettingError, StoreRefused].some((type) => error instanceof type)
-  let line = isForeseen || error.code ? printable(error.message) : String(error.stack)
+  const isExpected = [CommandError, SettingError, StoreRefused].some((type) => error instanceof type)
+  let line = isExpected || error.code ? printable(error.message) : String(error.stack)
   if (error instanceof StoreUnavailable) line = `the database is unavailable: ${printable(error.message)}`
   console.error(`plant-store: ${line}`)
   return 1

@@ -24,9 +24,9 @@ const secretFields = secretNames.flatMap((name) => [name, `*.${name}`, `*.header
 /** Opens the log of the service. `descriptor`: the file to write to. */
 export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descriptor = 2) {
   const isText = logFormat === 'text' || (logFormat === 'auto' && process.stderr.isTTY === true)
-  const tellDropped = (lines: number) =>
+  const onDropped = (lines: number) =>
     logger.warn({ lines }, 'log lines were dropped because they were not read in time')
-  const file = openLineFile(descriptor, tellDropped)
+  const file = openLineFile(descriptor, onDropped)
   const sink = {
     /** Writes complete lines of JSON, and copies them before it returns. The caller masks client input. */
     write(lines: Uint8Array | string): void {
@@ -68,10 +68,10 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   }
 }
 
-/** Opens a file for lines. Once its buffer is empty, `tellDropped` is called with the number of dropped lines. */
-function openLineFile(descriptor: number, tellDropped: (lines: number) => void) {
+/** Opens a file for lines. Once its buffer is empty, `onDropped` is called with the number of dropped lines. */
+function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
   let file = open()
-  let [dropped, told, pending] = [0, 0, 0]
+  let [dropped, reported, pending] = [0, 0, 0]
 
   function open(): SonicBoom {
     const opened = new sonicBoom.SonicBoom({
@@ -93,10 +93,10 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
       file = open()
     })
     opened.on('drain', () => {
-      const lines = dropped - told
+      const lines = dropped - reported
       pending = 0
-      told = dropped
-      if (lines > 0) tellDropped(lines)
+      reported = dropped
+      if (lines > 0) onDropped(lines)
     })
     return opened
   }

@@ -5,7 +5,7 @@ const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
  * Matches a possible JWT: the base64url encoding of `{` starts with e, then one of w to z, 0 to 9, - and _. No dot is
  * required, so that one pass is enough.
  */
-const word = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
+const jwtLike = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
 const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 const passwordInQuery = /([?&](?:ssl)?password=)[^&#\n]*/gi
 
@@ -14,9 +14,9 @@ const passwordInQuery = /([?&](?:ssl)?password=)[^&#\n]*/gi
  * because they would match within ordinary words.
  */
 export function makeMask(accessTokens: readonly string[]): (text: string) => string {
-  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
+  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(encode)
   const mask = (text: string) => {
-    const masked = text.replace(ownToken, '***').replace(word, maskJwt).replace(passwordInUrl, '$1***')
+    const masked = text.replace(ownToken, '***').replace(jwtLike, maskJwt).replace(passwordInUrl, '$1***')
     return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), masked)
   }
   return (text) => {
@@ -29,7 +29,7 @@ export function makeMask(accessTokens: readonly string[]): (text: string) => str
 }
 
 /** Lists the encodings of a token: none, JSON, and percent-encoding in full or in part. */
-function spell(token: string): string[] {
+function encode(token: string): string[] {
   const encoded = encodeURIComponent(token)
   return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
 }

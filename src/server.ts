@@ -102,8 +102,8 @@ async function openVerifier(table: TokenTable, settings: Settings, parts: { logg
 /** Opens the store, and counts losses of plants. `isNew`: the store was created. */
 async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   let [isNew, losses] = [false, 0]
-  const gone = 'Number of times that the database lost plants that this process had read.'
-  meter.counter('plant_store_losses_total', gone, () => losses)
+  const help = 'Number of times that the database lost plants that this process had read.'
+  meter.counter('plant_store_losses_total', help, () => losses)
   const store = await engineOf(databaseUrl).open(databaseUrl, {
     logger,
     mode: 'serve',

@@ -3,7 +3,7 @@
 /** Why the process ends: a signal or an uncaught error. */
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 
-/** A second signal within this time is a duplicate, forwarded by the process group, the launcher or npm. */
+/** A second signal within this time is a duplicate: the process group, the launcher and npm may each send one. */
 const echoMs = 500
 
 /**
@@ -20,15 +20,15 @@ export function finishOnSignal(finish: (cause: Cause, hurry: AbortSignal) => Pro
     await finish(cause, hurry.signal).catch(() => process.exit(1))
     process.exit(cause.err ? 1 : 0)
   }
-  const hear = (signal: NodeJS.Signals) => {
+  const onSignal = (signal: NodeJS.Signals) => {
     if (startMs === undefined) void end({ signal })
     else if (performance.now() - startMs > echoMs) hurry.abort()
   }
-  const fail = (err: unknown) => {
+  const onError = (err: unknown) => {
     if (startMs === undefined) void end({ err })
     else process.exit(1)
   }
   // Process 1 of a container receives only signals that have a listener, so the listeners are never removed.
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, hear)
-  process.on('uncaughtException', fail)
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, onSignal)
+  process.on('uncaughtException', onError)
 }

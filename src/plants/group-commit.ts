@@ -27,9 +27,9 @@ type Waiting = Waiter & { entry: Entry } & Omit<PromiseWithResolvers<Outcome>, '
  * `overloaded` if too many plants wait, `nothing-added`, or `unknown`.
  */
 export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
-  let line: Waiting[] = []
+  let queue: Waiting[] = []
   let isCommitting = false
-  meter.gauge('plant_store_plants_waiting', 'Plants waiting for the next batch.', () => line.length)
+  meter.gauge('plant_store_plants_waiting', 'Plants waiting for the next batch.', () => queue.length)
   const countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
   const help = 'Time from handing a batch to the database to its outcome.'
   const outcomes = ['committed', 'failed']
@@ -37,8 +37,8 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
 
   return function append(entry: Entry, waiter: Waiter): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      if (line.length >= maxWaiting) throw new StoreUnavailable('overloaded', 'too many plants are waiting')
-      line.push({ ...waiter, entry, resolve, reject })
+      if (queue.length >= maxWaiting) throw new StoreUnavailable('overloaded', 'too many plants are waiting')
+      queue.push({ ...waiter, entry, resolve, reject })
       if (!isCommitting) void commitAll()
     })
   }
@@ -46,10 +46,10 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   async function commitAll(): Promise<void> {
     isCommitting = true
     let [answered, commitMs] = [0, 0]
-    while (line.length > 0) {
-      await gather(answered + line.length, commitMs)
-      const waiting = line
-      line = []
+    while (queue.length > 0) {
+      await gather(answered + queue.length, commitMs)
+      const waiting = queue
+      queue = []
       const batch = refuseLate(waiting)
       commitMs = batch.length > 0 ? await commit(batch) : 0
       answered = batch.length
@@ -67,10 +67,10 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
     const isQuick = commitMs < timerMs
     let idle = 0
     do {
-      const present = line.length
+      const present = queue.length
       await (isQuick ? new Promise(setImmediate) : sleep(timerMs))
-      idle = line.length > present ? 0 : idle + 1
-    } while (line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
+      idle = queue.length > present ? 0 : idle + 1
+    } while (queue.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
   }
 
   /** Commits a batch, and settles its plants. Resolves to the duration in milliseconds. */
