@@ -49,7 +49,7 @@ test('prints messages in place of the progress, without control characters', asy
   const progress = startProgress(false, stream, () => now)
   now = 1000
   progress.show(5, 10)
-  progress.say('line 7: \u001b[2J')
+  progress.print('line 7: \u001b[2J')
   now = 2000
   progress.show(6, 10)
   progress.end()

@@ -112,7 +112,7 @@ for (const engine of engines)
     for (const args of users) {
       const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: url })
       t.same([code, stdout], [1, ''], args.join(' '))
-      t.match(stderr, /^plant-store: [^\n]*(no file|not contain a plant store)[^\n]*\n$/, args.join(' '))
+      t.match(stderr, /^plant-store: [^\n]*(no database|not contain a plant store)[^\n]*\n$/, args.join(' '))
     }
   })
 
