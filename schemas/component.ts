@@ -1,7 +1,7 @@
 // Named schemas: routes, types and the OpenAPI document all refer to the same component.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
-/** Gives a schema the name under which it appears in `components.schemas`. */
+/** Names a schema: its key in `components.schemas`. */
 export function component<T extends TSchema>(name: string, schema: T): T {
   return { ...schema, $id: name }
 }

@@ -4,7 +4,7 @@ import { component, ref } from './component.ts'
 
 // Patterns with the same meaning in ECMAScript (with and without the `u` and `v` flags), RE2 and Rust: only ASCII, one
 // pattern per string, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
-// Half of these engines cannot represent lone surrogates, so a custom keyword of the service's validator refuses them.
+// Half of these engines cannot represent lone surrogates, so the service's validator refuses them by a custom keyword.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
 /** Spaces and no-break spaces, then the first other character: disjoint classes, so that nothing backtracks. */
@@ -15,12 +15,12 @@ export const wellFormed = 'x-well-formed'
 
 const noControls = 'must not contain control characters (U+0000 to U+001F, U+007F to U+009F)'
 /** Fault details, by pattern. */
-export const patternWords: Readonly<Record<string, string>> = {
+export const patternDetails: Readonly<Record<string, string>> = {
   [plain]: noControls,
   [visible]: `${noControls}, and must contain a character other than spaces and no-break spaces`,
 }
 
-/** A text of a plant: no control characters, no lone surrogates. */
+/** The schema of a string in a plant: no control characters, no lone surrogates. */
 const text = (options: StringOptions) => Type.String({ pattern: plain, ...options, [wellFormed]: true })
 
 const name = text({

@@ -67,7 +67,7 @@ export const problemTypes = {
 
 export type ProblemTypeName = keyof typeof problemTypes
 
-/** Problems of type about:blank, which the status alone explains (RFC 9110, section 15; RFC 6585). */
+/** Problems of type about:blank: their status is sufficient (RFC 9110, section 15; RFC 6585). */
 const plainProblems = {
   unauthorized: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },

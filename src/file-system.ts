@@ -32,7 +32,7 @@ export function syncFile(path: string): void {
 
 /**
  * Syncs the write-ahead log of a database, if it exists: another process may have just checkpointed and removed it.
- * `ignored`: codes of errors.
+ * `ignored`: matches the codes of errors to ignore.
  */
 export function syncLog(path: string, ignored = /^ENOENT$/): void {
   try {

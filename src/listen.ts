@@ -7,8 +7,8 @@ import { SettingError } from './setting-values.ts'
 type Address = { host: string; port: number; prefix?: string }
 
 /**
- * Resolves to a URL of the app that clients on this machine can use. `describe`: returns the log message. Rejects with
- * SettingError.
+ * Starts to listen. Resolves to the URL of the app for clients on this machine. `describe`: returns the log message.
+ * Rejects with SettingError.
  */
 export async function listen(app: FastifyInstance, address: Address, describe: (url: string) => string) {
   const { host, port, prefix = '' } = address

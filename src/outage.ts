@@ -46,6 +46,6 @@ export function describeFailure(error: unknown): string {
   const { message, code, cause, errors } = Object(error)
   // The cause may have more detail, and an AggregateError has no message.
   const texts = [message || code, Object(cause ?? errors?.[0]).message]
-  const words = texts.filter((text) => typeof text === 'string' && text !== '')
-  return words.join(': ').slice(0, 500) || 'unknown error'
+  const parts = texts.filter((text) => typeof text === 'string' && text !== '')
+  return parts.join(': ').slice(0, 500) || 'unknown error'
 }

@@ -114,13 +114,13 @@ export function startProgress(quiet?: boolean, stream: Terminal = process.stderr
       stream.write(isTerminal ? clearLine + line.slice(0, stream.columns || 80) : `${line}\n`)
       isShown = isTerminal === true
     },
-    /** Resolves when the stream is no longer congested, such as a pipe with a slow reader. */
+    /** Waits while the buffer of the stream is full, such as that of a pipe with a slow reader. */
     async written(): Promise<void> {
       // Not `drain`, which is not emitted after an error.
       if (stream.writableNeedDrain) await new Promise<unknown>((resolve) => stream.write('', resolve))
     },
     /** Writes a permanent line, even with --quiet. */
-    say(line: string): void {
+    print(line: string): void {
       end()
       stream.write(`${printable(line)}\n`)
     },

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from '../file-system.ts'
 import { CommandError } from './console.ts'
 
-/** `source`: the database to read, which must not be replaced; `signal`: its abort removes the temporary file. */
+/** `source`: the database to read, which must not be replaced; `signal`: aborting it removes the temporary file. */
 export type FileOptions = { replace?: boolean | undefined; source?: string | undefined; signal: AbortSignal }
 
 /**
@@ -15,7 +15,7 @@ export type FileOptions = { replace?: boolean | undefined; source?: string | und
  * CommandError, for example if the path exists without `replace`, or with an error of `write`.
  */
 export async function writeNewFile<T>(path: string, options: FileOptions, write: (to: string) => Promise<T>) {
-  // Refuses a dangling link, which someone else may have put there.
+  // Refuses a dangling link, which another user may have created.
   const target = resolveLinks(path, 0)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)

@@ -4,7 +4,7 @@ import { loadSetting, settingRows } from '../settings.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
-/** Adds the flags of all settings, or of the settings with these keys, to a command. Its options are then `Flags`. */
+/** Adds the flags of all settings, or of the settings with these keys, to a command. It parses them to `Flags`. */
 export function addSettingOptions(command: Command, keys?: string[]): Command {
   for (const { key, name, flag, value, description, choices, unset, hasFile } of settingRows) {
     if (flag === undefined || keys?.includes(key) === false) continue

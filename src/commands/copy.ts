@@ -85,8 +85,8 @@ export async function copyStore(source: Store, target: Store, options: CopyOptio
 }
 
 /**
- * Adds missing plants until the source has no more, then the notes. Compares all plants, including those of an earlier
- * copy. Resolves to the number of added plants, and the number and SHA-256 of all plants.
+ * Adds missing plants until the target has all of them, then the notes. Compares all plants, including those of an
+ * earlier copy. Resolves to the number of added plants, and the number and SHA-256 of all plants.
  */
 async function copyPlants(source: Store, target: Store, { batch, onProgress }: CopyOptions) {
   const checksum = createHash('sha256')

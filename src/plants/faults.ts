@@ -1,6 +1,6 @@
 // The faults of a value that does not match a schema: one per mistake, with its location.
 import { Ajv, type ErrorObject, type Options } from 'ajv'
-import { NewPlant, patternWords, wellFormed } from '../../schemas/plant.ts'
+import { NewPlant, patternDetails, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
 import { maxFaults } from '../../schemas/problems.ts'
 
@@ -37,7 +37,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
     // An empty string has only a length fault, and a parameter only one fault.
     if (part === 'body' && error.keyword === 'pattern' && error.data === '') continue
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // A text may have a character that is not allowed, and a lone surrogate.
+    // A string may contain both a disallowed character and a lone surrogate.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer} ${error.keyword === wellFormed}`
     if (!faults.has(key)) faults.set(key, fault)
   }
@@ -62,7 +62,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   if (keyword === wellFormed) return { code: 'text', detail: 'must not contain lone surrogates' }
   if (keyword === 'pattern')
     return isBody
-      ? { code: 'text', detail: patternWords[params.pattern] ?? message }
+      ? { code: 'text', detail: patternDetails[params.pattern] ?? message }
       : { code: 'format', detail: 'does not have the documented format' }
   const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
   if (keyword.endsWith('Length')) {
@@ -77,7 +77,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   }
   if (isBody && keyword === 'type')
     return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
-  // A keyword that no field has yet: the words of Ajv. An integer with a wrong type also has a wrong format.
+  // A keyword that no field has yet: use Ajv's message. An integer with a wrong type also has a wrong format.
   if (isBody) return { code: /^int/.test(params.format) ? 'type' : 'format', detail: message }
   return Array.isArray(data)
     ? { code: 'format', detail: 'must be given only once' }

@@ -102,7 +102,7 @@ export class Pages {
 
   /** Reads as many plants after `after` as fit into a page. If the part is too large, reads again with fewer plants. */
   async #readPart(range: Range, after: number): Promise<Part> {
-    let count = Math.min(range.last - after, fitting(this.#meanBytes))
+    let count = Math.min(range.last - after, countFitting(this.#meanBytes))
     for (;;) {
       const reached = after + count
       const mark = reached === range.last ? range.mark : await this.#readMark(reached, range)
@@ -110,7 +110,7 @@ export class Pages {
       const meanBytes = array.length / count
       if (count >= safePlants) this.#meanBytes = meanBytes
       if (array.length <= pageBytes || count <= safePlants) return { array, reached }
-      count = Math.min(count - 1, fitting(meanBytes))
+      count = Math.min(count - 1, countFitting(meanBytes))
     }
   }
 
@@ -152,6 +152,6 @@ function nameOf({ etag }: Range, coding: Coding): string {
   return coding === 'identity' ? etag : `${etag}.${coding}`
 }
 
-function fitting(meanBytes: number): number {
+function countFitting(meanBytes: number): number {
   return Math.max(safePlants, Math.floor(aimedBytes / meanBytes))
 }

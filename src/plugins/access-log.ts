@@ -8,7 +8,7 @@ import fp from 'fastify-plugin'
  */
 const chunkBytes = 256 * 1024
 const flushMs = 250
-/** Maximum size of a line: an address of the maximum length of a header, with every character escaped. */
+/** Maximum size of a line: its address may be a header of maximum length, with every character escaped. */
 const maxLineBytes = 100 * 1024
 const maxUrlLength = 1024
 /** Maximum number of cached targets. Clearing them all costs less than tracking their use. */
@@ -43,7 +43,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     logEnd(request, reply)
     done()
   })
-  // For requests without hooks.
+  // For requests that run no hooks.
   app.decorate('logEnd', logEnd)
 
   function logEnd(request: FastifyRequest, reply: FastifyReply): void {

@@ -57,7 +57,7 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     origin,
     /** Makes /readyz depend on the store, and adds the metrics of the store. */
     attachStore(store: Store): void {
-      // An empty batch tests the requirements of any batch: the file, the lock, the standbys. Lists need the head.
+      // Even an empty batch checks the file, the lock and the standbys. Lists need the head.
       const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
       // Omits values that are not available in time: the others are needed most when the store does not respond.

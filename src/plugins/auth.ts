@@ -1,4 +1,4 @@
-// Bearer tokens (RFC 6750) for the routes of a scope. A token is checked before the body is read, and again after that
+// Bearer tokens (RFC 6750) for the routes of a scope. A token is verified before the body is read, and again afterwards
 // if the verdict has expired.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -19,7 +19,7 @@ declare module 'fastify' {
   }
 }
 
-/** For challenges, `resource`: URL of the resource metadata (RFC 9728), `scopePrefix`: of the issuer's scopes. */
+/** For challenges: the URL of the resource metadata (RFC 9728), and the prefix of the issuer's scopes. */
 type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
 /** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */

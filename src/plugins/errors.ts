@@ -15,8 +15,8 @@ import { nosniff } from './requests.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * The latest addition or long list of each connection. Until it is sent, a 400 for bytes behind the request would be
-     * taken for the response to it, or for a part of the list.
+     * The latest addition or long list of each connection. Until it is sent, a client would mistake a 400 for pipelined
+     * bytes for the response to this request, or for part of the list.
      */
     pendingResponses: WeakMap<Socket, ServerResponse>
   }

@@ -10,7 +10,7 @@ import type { Rate } from '../setting-values.ts'
 const maxTokens = 65_536
 
 /**
- * Counts requests by token id, in windows that begin with a first request. Responses have the fields of
+ * Counts requests by token id, in windows that begin with the first request. Responses have the fields of
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
 export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
@@ -20,7 +20,7 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
   // Without options, it counts in the cache of the plugin.
   const takeNext = app.createRateLimit()
-  // In turn, because the plugin reads the shared count after an `await`, where concurrent requests would get the last.
+  // One at a time: the plugin reads a shared count after an `await`, so concurrent requests would get the last count.
   let turn: Promise<unknown> = Promise.resolve()
   const policy = `"default";q=${count};w=${perMs / 1000}`
 

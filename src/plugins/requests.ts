@@ -52,7 +52,7 @@ export const requests = fp(async (app) => {
   // Not a hook, because Fastify skips hooks for a path that cannot be decoded.
   app.server.prependListener('request', ({ socket }, answer) => {
     const connection = connections.get(socket)
-    // The limit of Node alone sends this header, but leaves the connection open.
+    // Node's own limit sends this header but leaves the connection open.
     if (connection && ++connection.requests === maxRequestsPerSocket) answer.setHeader('connection', 'close')
   })
 
@@ -74,7 +74,7 @@ export const requests = fp(async (app) => {
       const sockets = [...connections.keys()]
       // Browsers open connections in advance. Node closes idle connections only if they have been used.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      // Only after all responses were sent: for Node, a connection with a buffered response is idle.
+      // Only after all responses were sent: Node considers a connection with a buffered response idle.
       if (sockets.every(({ writableLength }) => writableLength === 0)) app.server.closeIdleConnections()
     }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))

@@ -51,7 +51,7 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-      // `writable` is also false after a 400 for bytes behind the body; it is undefined for `inject`.
+      // `writable` is also false after a 400 for bytes that follow the body; it is undefined for `inject`.
       isGone: () => request.raw.socket.writable === false,
     })
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)

@@ -6,7 +6,7 @@ export type Engine = {
   /** The prefix of its URLs, for messages; `scheme` matches the URLs. */
   readonly prefix: string
   readonly scheme: RegExp
-  /** Finds the fault of a URL that matches `scheme`: the end of a sentence, without passwords. */
+  /** Returns the fault of a URL that matches `scheme`, as the end of a sentence without passwords. */
   findFault?(url: string): string | undefined
   /** The path of the database file. Throws StoreRefused if it is a directory. Absent if the database is not a file. */
   path?(url: string): string

@@ -41,7 +41,7 @@ type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
 
 const toleranceS = 30
 const maxKidLength = 256
-/** Claims of tokens that are bound to a key, which is not checked, or that have another purpose. */
+/** Claims of tokens that are bound to a key (not supported), or that have another purpose. */
 const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 
@@ -54,8 +54,8 @@ export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKey
   // Not awaited, so that the service starts without the issuer.
   void keys.load()
   const refused: Record<string, number> = Object.fromEntries(reasons.map((one) => [one, 0]))
-  const about = 'Refused tokens of the issuer, excluding cached refusals.'
-  meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
+  const help = 'Refused tokens of the issuer, excluding cached refusals.'
+  meter.counter('plant_store_oidc_refused_total', help, () => refused, 'reason')
 
   return async function verifyIssued(token: string): Promise<Grant | undefined> {
     const verdict = await verifyJwt(token, issuer, keys)

@@ -15,7 +15,7 @@ const staleMs = 86_400_000
 const maxWaiting = 250
 const maxMissed = 10_000
 
-const words = {
+const messages = {
   failed: 'the keys of OIDC_ISSUER cannot be loaded; keys loaded earlier are used for up to 24 hours',
   recovered: 'the keys of OIDC_ISSUER are loaded again',
 }
@@ -30,7 +30,7 @@ export type IssuerKeys = ReturnType<typeof cacheKeys>
 
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
-  const outage = makeOutage(logger, words, now)
+  const outage = makeOutage(logger, messages, now)
   let keys: KeySet | undefined
   /** When the last load, the one before it, and the last successful load began. */
   let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]

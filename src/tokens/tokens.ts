@@ -27,7 +27,7 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   const { overlapMs, now = Date.now() } = options
   const { name, scopes, createdAt } = former
   const { id, token } = makeToken()
-  // Rotation shortens the lifetime of a token, so take the lifetime of its latest successor, even if that is revoked.
+  // Rotation shortens the lifetime of a token, so use the lifetime of its latest successor, even if that is revoked.
   const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
   const latest = (await table.all()).findLast(isSuccessor) as Token
   // The successor must be newer, even if the clock was set back since.

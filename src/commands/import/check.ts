@@ -12,10 +12,10 @@ export type Checked = Awaited<ReturnType<typeof checkInput>>
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
 /**
- * The progress of one import, which the store keeps permanently. The import of an input that starts with the bytes of a
- * note continues after them, with a note of its own. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex)
- * of the consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is running or
- * was interrupted; `isAgain`: it began with --again.
+ * The progress of one import, which the store keeps permanently. If a later input starts with the same bytes, it is
+ * imported from the end of them on, with a separate note. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256
+ * (hex) of the consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is
+ * running or was interrupted; `isAgain`: it began with --again.
  *
  * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
  * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each
@@ -66,7 +66,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
       checked.plants += Number(isPlant)
       checked.conflicts += Number(isPlant && fault !== undefined)
       if (isPlant) bytes = end
-      // Even at the end of an invalid record, which may have been valid with other options.
+      // Also at the end of an invalid record: it may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
       matches.push(...same.map((note) => ({ ...note, plants: checked.plants, conflicts: checked.conflicts })))
     }
@@ -87,7 +87,7 @@ async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
 }
 
-/** Derives the key of a new note from the hash up to the first record: two imports of one input get the same key. */
+/** Derives the key of a note from the hash up to the first record: concurrent imports of one input get the same key. */
 function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `${notePrefix}${firstHash}/`
   return start + notes.filter(({ key }) => key.startsWith(start)).length

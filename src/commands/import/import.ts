@@ -102,7 +102,7 @@ async function importInput(job: Job) {
   const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
-  if (conflict > conflicts) progress.say(`${name}: other clients used some of these ids; see --dry-run`)
+  if (conflict > conflicts) progress.print(`${name}: other clients used some of these ids; see --dry-run`)
   const [valid, database] = [plants - conflicts, nameDatabase(url)]
   const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
   const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
@@ -123,7 +123,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   const reasons: object[] = []
   const onFault = ({ line }: InputRecord, reason: string) => {
     if (flags.json) reasons.push({ line, reason })
-    if (++faults <= maxShown || !process.stderr.isTTY) progress.say(`${name}: line ${line}: ${reason}`)
+    if (++faults <= maxShown || !process.stderr.isTTY) progress.print(`${name}: line ${line}: ${reason}`)
   }
   const check = (store?: Store) => checkInput(source, store, { progress, onFault })
   const checked = await withStore(url, { mode: 'read' }, check).catch((error) => {
@@ -146,8 +146,8 @@ async function addNew({ name, url, input: { path }, flags, progress }: Job, chec
   }
   const { plants: done, conflicts } = earlier ?? { plants: 0, conflicts: 0 }
   const counts = { ...noOutcomes, skipped: done - conflicts, conflict: conflicts }
-  if (earlier) progress.say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  if (checked.plants === done) progress.say(`${name}: no new plants`)
+  if (earlier) progress.print(`${name}: ${count(counts.skipped, 'plant')} already imported`)
+  if (checked.plants === done) progress.print(`${name}: no new plants`)
   const isDone = checked.plants === done && !earlier?.isOpen
   const isMoved = earlier && path !== undefined && checked.matches.every((match) => match.path !== path)
   if (dryRun || (isDone && !isMoved)) return { counts }

@@ -129,7 +129,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
-    // The pattern matches its own match again, which fills in $1.
+    // `replace` fills in $1.
     if (begun !== undefined && !beginsWithRecord(text, map))
       throw new InputError(begun.replace(beginning, reason))
   }

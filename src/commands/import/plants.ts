@@ -78,7 +78,7 @@ function makeRowReader(form: Form) {
     const plant: Record<string, unknown> = {}
     for (const { field, column } of columns) {
       const cell = readCell(cells[column])
-      // An empty cell of an optional field is no value.
+      // An empty cell omits an optional field.
       if (cell === '' && !required.has(field)) continue
       const [pattern, parse] = cellForms[(NewPlant.properties[field] as TSchema).type] ?? []
       plant[field] = pattern?.test(cell) ? parse?.(cell) : cell

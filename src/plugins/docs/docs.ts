@@ -35,7 +35,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       if (routeOptions.url === `${basePath}docs/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
       // Swagger UI resolves its files against the whole URL.
       if (/^[^?]*\/docs\/?\?/.test(url)) return reply.redirect(`${basePath}docs`)
-      // So that the status of a file is never 412 or 416, nor 304 because of its date.
+      // @fastify/static must ignore ranges, and preconditions other than If-None-Match.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]
     })

@@ -42,16 +42,16 @@ export function pickFailure(failures: Error[]): Error {
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
 }
 
-const words = {
+const messages = {
   'nothing-added': 'nothing was written',
   unknown: 'the database failed during a commit; it is not known whether the commit succeeded',
   unread: 'the database could not be read',
 }
 
 /** Returns a handler for `catch` that throws StoreUnavailable. */
-export function refuse(outcome: keyof typeof words): (cause: unknown) => never {
+export function refuse(outcome: keyof typeof messages): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof StoreUnavailable && cause.outcome === 'overloaded') throw cause
-    throw new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
+    throw new StoreUnavailable(outcome, `${messages[outcome]}: ${(cause as Error).message}`, { cause })
   }
 }

@@ -14,7 +14,7 @@ import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 export type Role = 'head' | 'look-up' | 'writer' | 'last-use' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
-const words = { failed: 'a connection to the database failed', recovered: 'the database is connected' }
+const messages = { failed: 'a connection to the database failed', recovered: 'the database is connected' }
 
 /** Time to wait for the other servers after the first has responded. */
 const settleMs = 500
@@ -51,7 +51,7 @@ export class Servers {
   constructor(urls: string[], options: OpenOptions) {
     this.#urls = urls
     this.#options = options
-    this.#outage = makeOutage(options.logger, words)
+    this.#outage = makeOutage(options.logger, messages)
     this.isReading = options.mode === 'read'
     this.#checks = this.isReading || urls.length === 1 ? [] : urls.map((url) => this.#makeCheck(url))
   }
@@ -84,7 +84,7 @@ export class Servers {
         await withTimeout(answer, attemptMs, () => new Error('no response'))
         if (this.#followed && isLater(session, this.#followed)) this.#follow(session, this.#followed)
       } catch {
-        // Ignore a server that does not respond. Retry a kept session once: its server may have restarted.
+        // Ignore a server that does not respond. Retry once with a new session: the server may have restarted.
         session?.destroy()
         session = undefined
         if (kept) await check()

@@ -162,7 +162,7 @@ type Row = { read_only: string; doubt: string | null; timeline: string | null; s
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
-/** Ends abandoned barriers: no time-out ends a wait for standbys. Never a batch: its plants would become visible. */
+/** Ends abandoned barriers: no time-out ends a wait for standbys. Ends no batch, whose plants would become visible. */
 export const endBarriers = `
   SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
   WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$

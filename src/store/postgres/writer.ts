@@ -169,7 +169,7 @@ function insertPlants(position: number, entries: Entry[]): { change: QueryConfig
 }
 
 /**
- * Fails if a trigger of the administrator has skipped a row: the text in the last line is then not NULL, and not an
+ * Fails if a trigger of the administrator has skipped a row: the text in the last line is then neither NULL nor an
  * integer. PostgreSQL refuses this statement if the table has a rule.
  */
 const insert = `

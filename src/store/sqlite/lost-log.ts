@@ -1,5 +1,5 @@
-// The write-ahead log of a database that was moved, deleted or replaced. The next process would not find a log that is
-// not beside its database, or would use it for another database. Therefore this process writes the log back before it
+// The write-ahead log of a database that was moved, deleted or replaced. The next process would miss a log that is no
+// longer beside its database, or apply it to a different database. Therefore this process writes the log back before it
 // exits, unless another program may be using either file, or a copy of the database may need the log.
 import { fchmodSync, fstatSync, readFileSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { attempt } from '../../attempt.ts'

@@ -11,8 +11,8 @@ const headerBytes = 100
 
 /**
  * Opens a plant store, or an empty database if `mayBeEmpty`. Other processes may write to it. Syncs the write-ahead
- * log, which a killed process may have left unsynced. A writer gives `mayBeEmpty`, and has checked the name. Throws
- * StoreRefused.
+ * log, which a killed process may have left unsynced. A writer passes `mayBeEmpty`, and has already checked the
+ * name. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
   refuseStrayLog(path)
@@ -60,8 +60,8 @@ export function refuseStrayLog(path: string): void {
 }
 
 /**
- * Throws StoreRefused if the log may be beside another name of the database: a hard link has another log, and that of a
- * mount point stays in its directory, such as that of a container.
+ * Throws StoreRefused if the log may be under another name: each hard link has a separate log, and a bind-mounted file
+ * leaves its log in the original directory.
  */
 export function refuseOtherName(path: string): void {
   if (Number(statSync(path, { throwIfNoEntry: false })?.nlink) > 1)

@@ -35,7 +35,7 @@ const unwritten =
 const unsynced = 'fsync of the database failed; the latest plants may be lost: check the disk, then restart'
 
 const options = workerData as WriterOptions
-const tell = (message: FileId[] | Answer) => parentPort?.postMessage(message)
+const post = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
 let database = openDatabase(options)
 let transactions = makeTransactions(database)
@@ -46,7 +46,7 @@ parentPort?.on('message', (order: Request | 'close') => {
   close()
   process.exit()
 })
-tell(database.files.ids)
+post(database.files.ids)
 setInterval(lostLog.recordLoss, lossCheckMs).unref()
 
 /** Runs and answers a request. Throws, which ends the process, if acknowledged plants may be lost. */
@@ -59,13 +59,13 @@ function run(request: Request): void {
     const done = transactions.change(request)
     outcome = 'unknown'
     transactions.commit()
-    tell({ done })
+    post({ done })
   } catch (error) {
     const { message, cause = error } = error as Error
     if (!rollBack(database) || isBroken(error)) database.isSound = false
-    // Even at COMMIT: the last frame of the log that it writes is the one that commits.
+    // Even at COMMIT, which writes its commit frame to the log last.
     else if (isFull(error)) outcome = 'nothing-added'
-    tell({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
+    post({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
     if (cause === cutLog) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
   }

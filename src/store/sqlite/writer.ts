@@ -18,7 +18,7 @@ const fileCheckMs = 1000
 /** Time that `endProcess` waits for the reader of the log. */
 const logEndMs = 1500
 
-const words = {
+const messages = {
   failed: 'plants cannot be added to the database',
   recovered: 'plants can be added to the database again',
 }
@@ -36,7 +36,7 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   })
   const files = recordFiles(options.path, ids)
   const requests = openRequests((order) => worker.postMessage(order))
-  const outage = makeOutage(logger, words)
+  const outage = makeOutage(logger, messages)
   const checking = setInterval(() => {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
