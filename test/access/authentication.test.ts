@@ -35,7 +35,7 @@ async function sendOnce(port: number, authorization: string | undefined): Promis
 }
 
 for (const engine of engines) {
-  test(`${engine.name}: a token allows what its scopes name`, async (t) => {
+  test(`${engine.name}: a token allows only what its scopes permit`, async (t) => {
     const { url, create, list, add } = await start(t, { database: await engine.createDatabase(t) })
     const reader = await create({ name: 'reader', scopes: ['plants:read'] })
     const writer = await create({ name: 'writer', scopes: ['plants:write'] })
@@ -98,7 +98,7 @@ for (const engine of engines) {
   })
 }
 
-test('the challenge names an error only if there are bearer credentials', async (t) => {
+test('the challenge has an error code only if bearer credentials were sent', async (t) => {
   const { port } = await start(t)
   for (const [authorization, error] of [
     [undefined, ''],
@@ -154,7 +154,7 @@ test('100 Continue is sent once the token is verified', async (t) => {
   t.match(await answer(), 'HTTP/1.1 200 OK')
 })
 
-test('the connection is kept after an error behind 100 Continue', async (t) => {
+test('keeps the connection after an error that follows 100 Continue', async (t) => {
   const { port } = await start(t)
   const bytes = compose(`Bearer ${token}`, '{', { Expect: '100-continue' })
   const answers = await exchange(port, Buffer.concat([bytes, compose(`Bearer ${token}`, '{')]), 3)
@@ -172,7 +172,7 @@ test('100 Continue is not sent for a body that is too large', async (t) => {
   t.match(await answer(), /^HTTP\/1.1 413 .*\r\nconnection: close\r\n/is)
 })
 
-test('a failing store makes no token valid, and its error reaches no client', async (t) => {
+test('a failing store makes no token valid, and reveals its error to no client', async (t) => {
   for (const [error, status, type] of [
     [new Error('secret'), 500, 'about:blank'],
     [new StoreUnavailable('overloaded', 'secret'), 503, '/problems/overloaded'],

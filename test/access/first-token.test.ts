@@ -1,4 +1,4 @@
-// What a start prints: the database, the first token of a new one, and how to get another token.
+// What a start prints: the database, the first token of a new database, and how to create another token.
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { open } from '../support/stores.ts'
 const introduce = (table: TokenTable, file?: string) =>
   introduceTokens(table, { file, plantsUrl: 'http://127.0.0.1:3000/plants' })
 
-test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed command reads it there', async (t) => {
+test('writes the first token only to FIRST_TOKEN_FILE, from where the printed command reads it', async (t) => {
   const directory = createDirectory(t)
   const name = "first 'token'"
   const path = join(realpathSync(directory), name)
@@ -36,7 +36,7 @@ test('with FIRST_TOKEN_FILE the first token is only in the file, and the printed
 })
 
 for (const engine of engines)
-  test(`${engine.name}: a later start prints how to get a token, and how many are valid`, async (t) => {
+  test(`${engine.name}: a later start prints how to create a token, and how many are valid`, async (t) => {
     const { tokens } = await open(t, await engine.createDatabase(t))
     const command = 'npx plant-store token create --name NAME'
     t.match(

@@ -1,4 +1,4 @@
-// The keys of an issuer: where they are fetched, how often, and what happens while the issuer fails.
+// The keys of an issuer: where they are fetched from, how often, and what happens while the issuer fails.
 import type { RequestListener } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { test } from 'tap'
@@ -74,7 +74,7 @@ test('refuses tokens with 503 whatever a failing issuer does, and logs the reaso
   await Promise.all(failures.map(fail))
 })
 
-test('reports a port without a listener in words', async (t) => {
+test('reports that the issuer refuses connections', async (t) => {
   const { lines, logger } = collectLines()
   await keysOf({ OIDC_ISSUER: 'http://127.0.0.1:1', OIDC_AUDIENCE: audience }, { logger }).load()
   t.match(lines, [{ reason: /^connect ECONNREFUSED 127\.0\.0\.1:1$/ }])
@@ -268,7 +268,7 @@ test('a replaced key with the same id, or without one, verifies tokens after a l
   }
 })
 
-test('asks a failing issuer at most twice in two pauses, then again', async (t) => {
+test('loads keys from a failing issuer at most twice within two pauses, then retries', async (t) => {
   const issuer = await startIssuer(t)
   issuer.answer(fail)
   let nowMs = 0

@@ -141,7 +141,7 @@ test('a token is verified again after a minute, because the issuer may withdraw 
   t.ok(leftMs <= 20_000 && leftMs > 0, 'at the latest when it expires, plus the tolerance')
 })
 
-test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which tokens and scopes count', async (t) => {
+test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which tokens and scopes are accepted', async (t) => {
   const issuer = await startIssuer(t)
   const signer = await issuer.makeSigner('one')
   issuer.publish({ ...signer.jwk, kid: undefined, alg: undefined })
@@ -174,7 +174,7 @@ test('refuses a header that starts with white space, which the masks of the log 
   }
 })
 
-test('a missing or malformed claim is a reason, and so is a wrong one', async (t) => {
+test('refuses a missing, malformed or wrong claim, and names the reason', async (t) => {
   const { issuer, sign } = await startSigning(t)
   const { list, refused } = await startAccepting(t, issuer.env)
   const late = Date.now() / 1000 + 60

@@ -1,4 +1,4 @@
-// RATE_LIMIT: the number of requests per token, and the headers about it.
+// RATE_LIMIT: the number of requests per token, and its headers.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { assertProblem } from '../support/problem.ts'
@@ -28,7 +28,7 @@ test('counts the requests of each token separately, and returns how many are lef
   }
 })
 
-test('counts each of the requests that arrive together', async (t) => {
+test('counts every one of several concurrent requests', async (t) => {
   const { port } = await startLimited(t, '2/h')
   const one = compose({ headers: { Authorization: 'Bearer a' } })
   const answers = await exchange(port, Buffer.concat([one, one, one, one]), 4)
@@ -52,7 +52,7 @@ test('serves a client again after it has waited for Retry-After', async (t) => {
   t.equal((await list('a')).status, 200)
 })
 
-test('a request that needs no token, or has a wrong one, is not counted', async (t) => {
+test('does not count a request that needs no token, or has an invalid one', async (t) => {
   const { url, list } = await startLimited(t, '1/h')
   for (const [path, token] of [
     ['openapi.yaml', 'a'],

@@ -53,7 +53,7 @@ for (const engine of engines) {
     t.equal((await store.tokens.all()).length, 1)
   })
 
-  test(`${engine.name}: rotation creates a token with the same scopes and lifetime, and the old one ends after the overlap`, async (t) => {
+  test(`${engine.name}: rotation creates a token with the same scopes and lifetime, and the old one expires after the overlap`, async (t) => {
     const { store, clock, create, find, rotate } = await open(t, engine)
     const verify = makeVerifier(store.tokens, {
       accessTokens: [],
@@ -85,7 +85,7 @@ for (const engine of engines) {
     t.match(await rotate(short), ends, 'an overlap does not extend the lifetime')
   })
 
-  test(`${engine.name}: a token is rotated once, then only its successor`, async (t) => {
+  test(`${engine.name}: a token can be rotated once, then only its successor`, async (t) => {
     const { store, clock, create, find, rotate, revoke } = await open(t, engine)
     const first = idOf(await create({ name: 'a' }))
     clock.ms -= dayMs
@@ -107,7 +107,7 @@ for (const engine of engines) {
     t.equal(Number(ends) - createdAt, 90 * dayMs, 'the lifetime, although the clock was set back')
   })
 
-  test(`${engine.name}: rotates a token again with its first lifetime after its successor is revoked`, async (t) => {
+  test(`${engine.name}: after its successor is revoked, a token can be rotated again with its original lifetime`, async (t) => {
     const { clock, create, rotate, revoke } = await open(t, engine)
     const lasting = idOf(await create({ name: 'a' }))
     const ending = idOf(await create({ name: 'b', expiresAt: startMs + 90 * dayMs }))

@@ -27,7 +27,7 @@ async function createGuarded(t: Test): Promise<string> {
 async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
   const { child, ended } = spawnCli(t, args, env)
   let shown = ''
-  // The file is empty while one program replaces another.
+  // The file is empty during execve(2).
   for (; !shown.includes(String(args[0])); await sleep(1))
     shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   return { shown, ...(await ended) }

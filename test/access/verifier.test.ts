@@ -11,7 +11,7 @@ import { until } from '../support/until.ts'
 import { idOf } from './start.ts'
 
 /**
- * A verifier with a monotonic clock and a wall clock that tests set, on a store of which `change` replaces parts.
+ * A verifier with a monotonic clock and a wall clock that tests set, on a store whose parts `change` replaces.
  * `calls`: how often a token was looked up, and its use recorded.
  */
 async function open(

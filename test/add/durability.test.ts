@@ -1,4 +1,4 @@
-// Each acknowledged plant is in the log, once and without gaps: after a process was killed while it wrote, and in races
+// Each acknowledged plant is in the log, exactly once and without gaps: after kills of a writing process, and in races
 // between the shared head, group commit, pages and marks.
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
@@ -53,7 +53,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
 
 const schedules = isFull ? 10_000 : 2000
 
-test(`keeps every promise in ${schedules} schedules`, { timeout: 120_000 }, async (t) => {
+test(`keeps all guarantees in ${schedules} random schedules`, { timeout: 120_000 }, async (t) => {
   tellSeed(t)
   const explorer = new Worker(new URL('./race-explorer.ts', import.meta.url), {
     workerData: schedules,

@@ -1,6 +1,6 @@
-// Explores schedules with the scheduler of fast-check, and reports how many kept every promise, or the first that broke
-// one. It runs in a thread, because the test runner tracks every JavaScript promise of its own, which takes longer than
-// the races.
+// Explores schedules with the scheduler of fast-check, and reports how many kept every guarantee, or the first that did
+// not. It runs in a thread, because the test runner tracks all JavaScript promises of its thread, which takes longer
+// than the races.
 import { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'

@@ -1,4 +1,4 @@
-// Records what clients were promised while a schedule is explored.
+// Records the guarantees given to clients while a schedule is explored.
 import type { Entry, Outcome } from '../../src/store/engine.ts'
 import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { Fault, MemoryLog } from '../support/memory-log.ts'
@@ -18,7 +18,7 @@ export type Listing = {
   done: (text?: string) => void
 }
 
-/** Records every promise to a client, and every broken one. */
+/** Records every guarantee to a client, and every violation. */
 export class Oracle {
   readonly broken: string[] = []
   readonly #log: MemoryLog

@@ -63,12 +63,12 @@ test('waits for clients that were just answered to join the next batch', async (
   t.ok(sizes.length <= 8, `batches of ${sizes}`)
 })
 
-test('does not add plants of clients that have left or are near their deadline', async (t) => {
+test('does not add a plant whose client has disconnected or whose deadline is near', async (t) => {
   const { batches, append } = makeLog()
   const gone = append(entry('gone'), { ...stays(), isGone: () => true })
   const late = append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
   const added = append(entry('added'), stays())
-  // Only the late one is a failure of the store that remains to be logged.
+  // Only the late one is a failure of the store, which must still be logged.
   await t.rejects(gone, { ...unavailable('nothing-added'), isQuiet: true })
   await t.rejects(late, { ...unavailable('nothing-added'), isQuiet: false })
   const sent = batches.map(({ entries }) => entries)
@@ -88,7 +88,7 @@ test('refuses a plant as overloaded if 4096 are waiting', async (t) => {
 
 const folder = new URL('../../src/plants/', import.meta.url)
 
-test('src/plants imports nothing of Fastify, node:http or the modules that serve requests', async (t) => {
+test('src/plants imports nothing from Fastify, node:http or the modules that serve requests', async (t) => {
   const files = readdirSync(folder).filter((name) => name.endsWith('.ts'))
   t.ok(files.length > 0)
   for (const name of files) {

@@ -186,7 +186,7 @@ test('backs up into a pipe, and restores from one', async (t) => {
   t.strictSame(readdirSync(join(directory, 'b')), [], 'leaves nothing behind')
 })
 
-test('restore replaces no existing file, and refuses what is not a backup', async (t) => {
+test('restore replaces no existing file, and refuses a file that is not a backup', async (t) => {
   const { url } = await make(t, 5)
   const backup = join(createDirectory(t), 'b.db')
   await run(['backup', backup], url)

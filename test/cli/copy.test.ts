@@ -1,4 +1,4 @@
-// copy: moves a whole store to another database and back, even if it is interrupted. A refused target stays as it was.
+// copy: moves a whole store to another database and back, even if it is interrupted. A refused target is unchanged.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, test } from 'tap'
@@ -150,7 +150,7 @@ for (const engine of engines)
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [
     ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not in --from/],
-    ['holds a token', false, (target) => addToken(target, 'first'), /not in --from/],
+    ['contains a token', false, (target) => addToken(target, 'first'), /not in --from/],
     [
       'is a copy that is longer',
       true,

@@ -1,4 +1,4 @@
-// All commands: a closed pipe, a full disk, an unexpected error, which also ends the service.
+// All commands: a closed pipe, a full disk, and an unexpected error, which also ends the service.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'

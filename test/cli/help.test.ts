@@ -1,4 +1,4 @@
-// Help, and the hints for arguments that are refused.
+// Help, and the hints for refused arguments.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'

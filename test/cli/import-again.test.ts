@@ -21,7 +21,7 @@ const nothingNew = (plants: string) => [`input: ${plants} already imported`, 'in
 const [a, b, c] = ['a', 'b', 'c'].map((name) => line(name)) as [string, string, string]
 const [x, y, z] = ['a', 'b', 'c'].map((name) => line(name, { tag: 'x' })) as [string, string, string]
 
-test('adds only what is new in an input that has grown, in each format', async (t) => {
+test('adds only the new records of a grown input, in each format', async (t) => {
   const growing: [before: string, after: string][] = [
     [a + b, a + b + c],
     [x + y.trimEnd(), x + y + z],
@@ -78,7 +78,7 @@ test('recognizes an input whose last record is invalid with other options', asyn
   t.match(await next(path, '--ignore-unknown'), { code: 0, counts: { added: 2 } })
   for (const again of [path, writeInput(t, input)])
     t.match(await next(again, '--skip-invalid'), { code: 1, counts: { added: 0, skipped: 1, rejected: 1 } })
-  // The other way round, a plant would be taken for one that was added.
+  // With the options in the other order, an old plant would be mistaken for an added one.
   const other = writeInput(t, line('c', { x: 1 }) + b)
   t.match(await next(other, '--skip-invalid'), { code: 1, counts: { added: 1, rejected: 1 } })
   const said = [/different options, which accepted 1 record, not 2: /]
@@ -87,7 +87,7 @@ test('recognizes an input whose last record is invalid with other options', asyn
   t.strictSame((await next(other, '--ignore-unknown')).said, nothingNew('2 plants'))
 })
 
-test('counts plants that exist with the same id', async (t) => {
+test('counts equal plants with existing ids as replayed', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const lines = [line('a', { id: 1 }), line('b', { id: 2 })]
   t.match(await next(writeInput(t, lines.join(''))), { code: 0, counts: { added: 2, replayed: 0 } })
@@ -277,7 +277,7 @@ test('an interrupted import with --again may have no valid record with other opt
   t.match(await run('--ignore-unknown'), { code: 0, stdout: `${separate(names.length - position)} added` })
 })
 
-test('a file that another path completes is known at both paths', async (t) => {
+test('records both paths if an interrupted import is completed from another path', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url)
   const store = await open(t, url)
@@ -293,7 +293,7 @@ test('a file that another path completes is known at both paths', async (t) => {
   }
 })
 
-test('a file with nothing new is known at its path, too', async (t) => {
+test('records the path of a file without new records', async (t) => {
   const { next, store } = await shareStore(t, await quickest.createDatabase(t))
   const [path, other] = [writeInput(t, a + b), writeInput(t, a + b)]
   await next(path)

@@ -176,7 +176,7 @@ const faulty: [
   ['{"name":"a","tag":"","x~/y":1}\n', { 1: 'x~0~1y is not a known member' }],
   [`{"name":"${'é'.repeat(256)}","tag":""}\n`, { 1: /^name must have at most 255 char/ }],
   ['{}\n7\n[]\n', { 1: 'name is required; tag is required', 2: 'must be an object', 3: 'must be an object' }],
-  // No command, which a quotation mark would end.
+  // Not refused with a command, because the quotation mark would end its argument.
   [`{"a'b":[{"name":"c"}]}\n`, { 1: /^name is required/ }],
   ['[null]', { 1: 'must be an object' }, '[\nnull\n]\n'],
   ['[{"name":"b\n"}]', { 1: 'is not JSON' }, '[\n{"name":"b\n"}\n]\n'],
@@ -191,7 +191,7 @@ const faulty: [
   ['name,tag\na,\n"b,\nc,\nd,\n', { 3: open }, 'name,tag\n"b,\n'],
   ['name,tag,notes\na,,"x\ny"\nb,,"z",\nc,,"d\n', { 5: open }, 'name,tag,notes\nc,,"d\n', any],
   [`name,tag\n"b,\n${`${'c'.repeat(200)},\n`.repeat(6000)}`, { 2: open }, 'name,tag\n"b,\n'],
-  // A quotation mark inside a cell, the lines of which are no rows; but not one that begins another cell.
+  // A quotation mark inside a cell, whose lines are not rows; but not one that begins another cell.
   ['name,tag\nb"c",\nd,\n', { 2: inside }, 'name,tag\nb"c",\n'],
   ['name,tag\nb,"c\nd\n3" e\na,\n', { 4: inside }, 'name,tag\nb,"c\nd\n3" e\n'],
   ['name,tag,x\nb,, "c\nd\ne"\na,,\n', { 4: inside }, 'name,tag,x\nb,, "c\nd\ne"\n', any],
@@ -414,7 +414,7 @@ test('names the temporary directory if it is full, leaves nothing in it, and cre
   t.strictSame([...readdirSync(TMPDIR), ...readdirSync(directory)], [])
 })
 
-test('shows ten reasons on a terminal', async (t) => {
+test('shows at most ten faults on a terminal', async (t) => {
   const path = writeInput(t, '{}\n'.repeat(12))
   const script = `stty cols 200; '${process.execPath}' '${cli}' import '${path}' --dry-run`
   const { stdout: shown } = spawnSync('script', ['-qec', script, '/dev/null'], {

@@ -1,4 +1,4 @@
-// Commands that only read need only read rights, and leave no files that the owner cannot use.
+// Commands that only read need only read permission, and leave no files that the owner cannot use.
 import { chmodSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// Settings: their values, where they come from, and messages about mistakes.
+// Settings: their values and sources, and the messages about invalid ones.
 import dns from 'node:dns'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -120,7 +120,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: ['127.0.0.1:4318', 'grpc://a'],
 }
 
-test('reports a bad value in one line with the setting and what to write', async (t) => {
+test('reports an invalid value in one line that names the setting and the expected form', async (t) => {
   for (const [name, values] of Object.entries(bad))
     for (const value of values) {
       const [given, message = ''] = [value].flat()

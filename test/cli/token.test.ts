@@ -51,7 +51,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(await token('create', '--name', '🌱'.repeat(100), '--expires', '99999y'), { code: 0 })
 })
 
-test('revoke requires an id during a rotation, and names the old token', async (t) => {
+test('revoke requires an id during a rotation, and lists the old token first', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   await open(t, DATABASE_URL)
   const token = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })

@@ -12,14 +12,14 @@ const slowDown: Canned = {
 }
 const passing: [title: string, fault: Fault][] = [
   ['a request that is lost', 'lost'],
-  ['an answer that is lost after the plant was added', 'unanswered'],
-  ['an answer that is cut in two', 'half'],
+  ['a response that is lost after the plant was added', 'unanswered'],
+  ['a truncated response', 'half'],
   ['a 429', slowDown],
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
   ['a 500', { status: 500, body: '{"type":"about:blank"}' }],
   ['a 502 of a proxy', { status: 502 }],
   ['a success that is not JSON', { status: 200, body: '<h1>Log in</h1>' }],
-  ['a success that says nothing', { status: 200, body: 'null' }],
+  ['a success without a plant or a list', { status: 200, body: 'null' }],
   ['a problem with unknown faults', { status: 503, body: '{"type":"about:blank","errors":[null]}' }],
 ]
 
@@ -91,7 +91,7 @@ test('a call may have its own retry options, and reports each retry', async (t) 
   t.match(await rejection(t, store.list()), { problem: { status: 304 } }, 'a 304 that was not asked for')
 })
 
-test('attempts are limited, and the error says whether the plant may have been added', async (t) => {
+test('the number of attempts is limited, and the error states whether the plant may have been added', async (t) => {
   const cases: [faults: Fault[], storeFaults: StoreFault[], kind: string | undefined, mayBeAdded: boolean][] =
     [
       [['lost', 'unanswered'], [], undefined, true],

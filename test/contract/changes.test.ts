@@ -41,7 +41,7 @@ async function serve(t: Test, copy: string) {
 
 const responseOf = { file: 'schemas/plant.ts', from: "'Plant',\n  Type.Object(shown," }
 
-test('a changed response schema changes the answer and the contract', async (t) => {
+test('a changed response schema changes the response and the contract', async (t) => {
   const copy = makeCopy(t, [{ ...responseOf, to: "'Plant',\n  Type.Object({ name }," }])
   const send = await serve(t, copy)
   const added = await send('/plants', '{"name":"Alder","tag":"Alnus"}')
@@ -65,7 +65,7 @@ test('a changed response schema changes the types of the handlers, which cannot 
   t.match(stdout, /^src\/routes\/list-plants\.ts.*error.*'list' does not exist/m)
 })
 
-test('a query parameter, a description and a header of answers come from the schemas', async (t) => {
+test('a query parameter, a description and a response header come from the schemas', async (t) => {
   const copy = makeCopy(t, [
     {
       file: 'schemas/plant.ts',

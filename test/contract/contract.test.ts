@@ -124,7 +124,7 @@ test('every example in the document is valid against its schema', async (t) => {
   t.ok(count >= 60)
 })
 
-/** Headers that only some answers of a status have. */
+/** Headers that only some responses with a status have. */
 const optional = [
   'Accept-Encoding',
   'Content-Encoding',
@@ -138,7 +138,7 @@ const common = ['connection', 'content-length', 'content-type', 'date', 'keep-al
 
 const another = { body: '{"name":"e","tag":"f"}' }
 
-/** Requests, with the status and the example of the document for their answers. */
+/** Requests, with the documented status and example of their responses. */
 const shown: [status: number, example: string, parts: Parts, fault?: StoreFault][] = [
   [200, 'empty', {}],
   [200, 'plant', { body: '{"name":"Alder","tag":"Alnus"}' }],
@@ -215,7 +215,7 @@ test('each response of the service matches the document', async (t) => {
   assertHeaders(t, current, operations.GET.responses[304], [])
 })
 
-/** Asserts that an answer has all documented headers except `absent`, and no undocumented ones. */
+/** Asserts that a response has all documented headers except `absent`, and no undocumented ones. */
 function assertHeaders(
   t: Test,
   answer: Pick<WireAnswer, 'headers'>,

@@ -139,7 +139,7 @@ test('verify finds an added field with a wrong type', async (t) => {
   t.match(await run('verify'), { code: 1, stdout: /plant 5 is not valid: .*note must be (a )?string/ })
 })
 
-test('the client and the service pass added fields on, and the client refuses an answer without them', async (t) => {
+test('client and service handle added fields; the client refuses a response without them', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const { url } = await startService(t, { DATABASE_URL })
   const store = new PlantStore({ baseUrl: url, token })

@@ -33,7 +33,7 @@ const found = [...walk(components)].map(([, { pattern }]) => pattern).filter((on
 const patterns = [...new Set<string>(found)]
 const ofName: string = components.schemas.NewPlant.properties.name.pattern
 
-test('the patterns use only syntax that all engines know', async (t) => {
+test('the patterns use only syntax that all engines support', async (t) => {
   for (const pattern of patterns) {
     t.match(pattern, /^[\x20-\x7E]+$/, 'only ASCII')
     t.notMatch(pattern, /\(\?/, 'no look-around')

@@ -59,7 +59,7 @@ const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']
 const sources = globSync('src/**/*.ts', { cwd: root }).map(read)
 
 const text = /'([^'\n]+)'|`([^`\n]+)`/.source
-/** Where the code has texts of the log: calls of a logger, words of an outage, and named texts. */
+/** Where the code has log messages: calls of a logger, the messages of an outage, and named constants. */
 const places = [
   `(?:[lL]ogger|\\blog)\\.(?:debug|info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,

@@ -167,7 +167,7 @@ test('a bad query gets 400 and a list of its faults', async (t) => {
   t.match(many, { detail: 'The request has 21 faults.', errors: { length: 20 } })
 })
 
-test('400 names what is wrong with the head of a request', async (t) => {
+test('400 lists the faults in the head of a request', async (t) => {
   const heads: [parts: Parts, fault: object][] = [
     [{ headers: { Host: undefined } }, { code: 'required', parameter: 'Host' }],
     [{ headers: { host: 'other.test' } }, { code: 'required', parameter: 'Host' }],
@@ -181,7 +181,7 @@ test('400 names what is wrong with the head of a request', async (t) => {
   }
 })
 
-test('a bad body delays no request behind it, and a large one is refused while it is still sent', async (t) => {
+test('a bad body delays no later request, and a large one is refused while it is still being sent', async (t) => {
   for (const [status, bad] of [
     [400, { body: '{' }],
     [413, large],

@@ -1,4 +1,4 @@
-// Headers of all answers: nosniff, no name of the software, keep-alive, request ids and CORS.
+// Headers of all responses: nosniff, no name of the software, keep-alive, request ids and CORS.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type Test, test } from 'tap'
@@ -14,7 +14,7 @@ const open = { Authorization: undefined }
 const ranged = { ...open, Range: 'bytes=999999-', 'If-Match': '"x"' }
 const preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }
 
-/** One of each kind of answer. */
+/** One response of each kind. */
 const answers: [title: string, status: number, parts: Parts][] = [
   ['a plant', 200, { body: '{"name":"a","tag":"b","id":1}' }],
   ['a list', 200, {}],
@@ -33,7 +33,7 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['a preflight in gzip', 400, { method: 'OPTIONS', headers: { 'Transfer-Encoding': 'gzip, chunked' } }],
 ]
 
-test('every answer has nosniff and a request id, and does not name the software', async (t) => {
+test('every response has nosniff and a request id, and does not name the software', async (t) => {
   const { port } = await startApp(t, undefined, { env: { CORS_ORIGIN: 'true' } })
   for (const [title, status, parts] of answers) {
     const answer = await send(port, compose(parts))
@@ -53,7 +53,7 @@ test('keeps a connection open longer than load balancers do', async (t) => {
     t.equal(headers.get('keep-alive'), 'timeout=72, max=1000')
   }
   const { app: hasty, port: hastyPort } = await startApp(t, undefined, { env: { KEEP_ALIVE: '0' } })
-  // Fastify would take 0 for its default.
+  // Fastify would replace 0 with its default.
   t.equal(hasty.server.keepAliveTimeout, 1, 'KEEP_ALIVE=0 is not the default')
   const socket = connect(hastyPort, '127.0.0.1').resume()
   socket.write(compose())
@@ -62,7 +62,7 @@ test('keeps a connection open longer than load balancers do', async (t) => {
   t.ok(performance.now() - startMs < 10_000, 'Node closes it a second later')
 })
 
-test('closes a connection with the answer to its 1000th request', async (t) => {
+test('closes a connection with the response to its 1000th request', async (t) => {
   const { port } = await startApp(t)
   const socket = connect(port, '127.0.0.1')
   let received = ''
@@ -135,7 +135,7 @@ function askFirst(url: string, from: string) {
   return request(`${url}/plants`, { method: 'OPTIONS', headers })
 }
 
-test('a listed origin may preflight, add, list and read the headers, also of errors', async (t) => {
+test('a page of a listed origin can preflight, add, list and read all headers, also of errors', async (t) => {
   for (const named of [origin, `https://other.test, ${origin}`, 'true']) {
     const { url } = await startApp(t, undefined, { env: { CORS_ORIGIN: named } })
     const asked = await askFirst(url, origin)

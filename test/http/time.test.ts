@@ -1,4 +1,4 @@
-// A complete request is answered within 5 s, whatever it waits for, and the answer states the outcome.
+// A complete request gets a response within 5 s, whatever it waits for, and the response states the outcome.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'

@@ -101,7 +101,7 @@ for (const engine of engines) {
       t.equal(await etagOf(`${one.url}/plants?limit=5`), first, 'the first plants are still the same')
     })
 
-    t.test('answers 304 if If-None-Match names the list', async (t) => {
+    t.test('returns 304 if If-None-Match contains the ETag of the list', async (t) => {
       const full = await request(`${url}/plants?limit=5`)
       const weak = full.headers.get('etag') as string
       const etag = weak.slice(2)

@@ -50,7 +50,7 @@ test('frees the slot of a long list whose client has disconnected', async (t) =>
   for (let n = 0; n <= 100; n++) await t.resolves(leave(n % 2 ? 'gzip' : 'identity'))
 })
 
-test('reads one part of all long lists in a turn of the event loop, in which Node accepts one client', async (t) => {
+test('reads one part of all long lists per turn of the event loop, because Node accepts one client per turn', async (t) => {
   let reads = 0
   const count = async (step: string) => (reads += Number(step.startsWith('read: asked')))
   const log = new MemoryLog(many, count)

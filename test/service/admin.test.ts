@@ -76,7 +76,7 @@ test('the service is not ready while its store cannot be written or does not ans
   t.match(await ask(`${unread.url}/readyz`), unready('store-not-writable'))
 })
 
-test('the admin server answers errors with problems, and every answer has its headers', async (t) => {
+test('the admin server returns errors as problems, and every response has its headers', async (t) => {
   const { url } = await startAdmin(t)
   const { headers } = await ask(`${url}/livez`, { method: 'HEAD' })
   t.match([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff'])

@@ -38,7 +38,7 @@ test('an archive that is made twice is byte-identical, and at most 70 MiB', { sk
   }
 })
 
-test('an archive serves, adds, lists and backs up without Node and npm', { skip }, async (t) => {
+test('an unpacked archive serves, adds, lists and backs up without Node and npm', { skip }, async (t) => {
   const first = join(directory, 'first')
   const [archive = ''] = readdirSync(first).filter((name) => name.includes(own))
   const place = createDirectory(t)

@@ -21,7 +21,7 @@ export function copyClone(directory: string, isInstalled: boolean): void {
     if (existsSync(join(root, folder))) symlinkSync(join(root, folder), join(directory, folder))
 }
 
-/** Makes a copy a repository with one commit, and figures of it. Returns the commit. */
+/** Turns a copy into a repository with one commit and its benchmark figures. Returns the commit. */
 export function commitClone(directory: string): string {
   writeFileSync(join(directory, '.gitignore'), 'node_modules\nbench/\ndist/\nnpm-shrinkwrap.json\n*.tgz\n')
   git(directory, 'init', '--quiet')

@@ -60,7 +60,7 @@ test('npm run image builds an image of less than 200 MiB', options, async (t) =>
 })
 
 test(
-  'the image serves with a read-only root, without root rights, capabilities or a shell',
+  'the image serves with a read-only root, without root privileges, capabilities or a shell',
   options,
   async (t) => {
     const { name, url } = await start(t)

@@ -42,9 +42,9 @@ async function start(t: Test, command: string, args: string[], env: NodeJS.Proce
 const serve = ['serve', '--port', '0']
 
 for (const [title, processes, ...args] of [
-  ['where Node can replace its process, the launcher becomes the service and prints nothing', 1, launcher],
+  ['if Node can replace its process, the launcher becomes the service and prints nothing', 1, launcher],
   ['with the flag of npm start, it is also one process', 1, '--min-semi-space-size=8', launcher],
-  ['elsewhere, the launcher forwards SIGTERM, and exits after the service', 2, asOldNode, launcher],
+  ['otherwise, the launcher forwards SIGTERM, and exits after the service', 2, asOldNode, launcher],
 ] as const)
   test(`${title}; SIGUSR1 opens no debugger`, async (t) => {
     const { pid, stop, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
@@ -89,7 +89,7 @@ const starters: [how: string, command: string, ...args: string[]][] = [
 
 for (const [how, command, ...args] of starters)
   for (const signal of isFull ? (['SIGINT', 'SIGTERM'] as const) : (['SIGTERM'] as const))
-    test(`many ${signal} through ${how} are one shutdown, and a half-sent request is answered`, async (t) => {
+    test(`many ${signal} through ${how} cause one shutdown, and a half-sent request gets its response`, async (t) => {
       const { child, pid, url, ended, stderr } = await start(t, command, args, { PATH: systemPath })
       const socket = connect(Number(new URL(url).port), '127.0.0.1')
       // The service waits for the body once it has asked for it.

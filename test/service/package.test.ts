@@ -65,15 +65,15 @@ test('npm run release makes the artefacts and their checksums, and leaves the cl
   t.match(
     await make(),
     { stderr: /is not empty/ },
-    'changes outside the code of requests need no new figures',
+    'changes outside the code that serves requests need no new figures',
   )
   change('src/plants/pages.ts')
   commitChanges(clone)
-  const old = /the figures are of [0-9a-f]{12}, the code of requests has changed/
+  const old = /the figures are from [0-9a-f]{12}, and code that serves requests has changed/
   t.match(await make(), { code: 1, stderr: old })
   fs.writeFileSync(join(clone, 'CHANGELOG.md'), `## [${version}]\n\n- Something new.\n`)
   commitChanges(clone)
-  t.match(await make(), { code: 1, stderr: /no section for [\d.]+ with a date/ })
+  t.match(await make(), { code: 1, stderr: /no dated section for [\d.]+/ })
 })
 
 test('the package contains what it needs to run, and nothing else', async (t) => {

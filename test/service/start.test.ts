@@ -56,7 +56,7 @@ registerHooks({
 })
 `
 
-test('a start that fails half-way closes everything and exits', { timeout: 30_000 }, async (t) => {
+test('a failed start closes what it opened, and exits', { timeout: 30_000 }, async (t) => {
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
   const env = { PORT: '0', ADMIN_PORT: '0', CORS_ORIGIN: 'https://a.example', DATABASE_URL }
   const { ended, output } = spawnCli(t, ['serve'], { ...env, ...preload(lacking) })

@@ -105,7 +105,7 @@ test('traces contain no tokens and no values of queries', async (t) => {
   for (const { text } of collector.received) t.notMatch(text, /secret-\d|0123456789abcdef/)
 })
 
-test('traces that are disabled load no SDK', async (t) => {
+test('disabled traces load no SDK', async (t) => {
   for (const env of [{ OTEL_SDK_DISABLED: 'TRUE' }, { OTEL_TRACES_EXPORTER: 'none' }]) {
     const collector = await startCollector(t)
     const { app, close } = await startTraced(t, { ...collector.env, ...env })

@@ -1,4 +1,5 @@
-// Formats answers for the guide: without headers that do not concern the service, and with fixed values for random ones.
+// Formats responses for the guide: without headers that do not concern the service, and with fixed instead of random
+// values.
 
 const shownHeaders =
   /^(allow|cache-control|content-encoding|content-type|etag|link|ratelimit|ratelimit-policy|retry-after|vary|www-authenticate)$/

@@ -1,5 +1,5 @@
-// Each example of the guide is run against the service, and must get the answer that the guide shows.
-// UPDATE_GUIDE=1 writes the answers into the guide.
+// Each example of the guide is run against the service, and must get the response that the guide shows.
+// UPDATE_GUIDE=1 writes the responses into the guide.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -52,7 +52,7 @@ async function converse(port: number, request: string | Buffer): Promise<string>
   return (await socket.toArray()).join('')
 }
 
-/** Causes an answer by a fault of the store. */
+/** Causes a response by a fault of the store. */
 async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<string> {
   faults.push(fault)
   const body = JSON.stringify({ name: 'Alder', tag: 'Alnus' })
@@ -82,7 +82,7 @@ async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.Proces
 
 const noPython = skipWithout('python3')
 
-/** Returns whether a block is the answer to the one before it. */
+/** Returns whether a block is the response to the one before it. */
 function isAnswer(block: CodeBlock | undefined, before: CodeBlock): block is CodeBlock {
   const between = guide.slice(before.start + before.text.length, block?.start)
   return block !== undefined && /^```\n```(http|text)\n$/.test(between)

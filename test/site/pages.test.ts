@@ -86,7 +86,7 @@ test('many requests for a compressed file do not fill the memory', async (t) => 
   const { maxRSS: before } = process.resourceUsage()
   await Promise.all(Array.from({ length: 200 }, () => app.inject(file)))
   const grownMiB = (process.resourceUsage().maxRSS - before) / 1024
-  // Each answer is kept until the end.
+  // Each response is kept until the end.
   t.ok(grownMiB < 600, `+ ${Math.round(grownMiB)} MiB`)
 })
 

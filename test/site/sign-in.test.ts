@@ -48,7 +48,7 @@ async function startProvider(t: Test) {
   return { url, asked }
 }
 
-/** Delays the answers of the issuer to pages, which are the only ones to send an Origin. */
+/** Delays the responses of the issuer to pages, which are the only clients that send an Origin. */
 let mayAnswerPages: Promise<void> | undefined
 
 let browser: Browser

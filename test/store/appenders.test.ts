@@ -80,7 +80,7 @@ function linkTo(link: string, ending: string): void {
 }
 
 for (const bytes of [0, 8192])
-  test(`a -wal that is cut to ${bytes} bytes ends the process before another plant is acknowledged`, async (t) => {
+  test(`a -wal that is truncated to ${bytes} bytes ends the process before another plant is acknowledged`, async (t) => {
     const link = join(createDirectory(t), 'link')
     const path = join(link, 'plants.db')
     linkTo(link, '1')

@@ -1,4 +1,4 @@
-// The ledger of a fault test: what writers sent and which answers they got, to compare with the log.
+// The ledger of a fault test: what writers sent and which responses they got, to compare with the log.
 import { EventEmitter, once } from 'node:events'
 import { token } from '../support/service.ts'
 
@@ -6,7 +6,7 @@ export class Ledger extends EventEmitter {
   /** Names of plants. Acknowledged ones must be in the log, refused ones ("Nothing was added") must not. */
   readonly acknowledged = new Set<string>()
   readonly refused = new Set<string>()
-  /** The number of answers with an unknown outcome, and of requests without an answer. */
+  /** The number of responses with an unknown outcome, and of requests without a response. */
   unknown = 0
   cut = 0
   longestMs = 0

@@ -87,7 +87,7 @@ testPostgres('refuses a flood of look-ups early, and delays nothing else', async
 })
 
 tap.test(
-  'work with too little time left after a connection does not end the session of the others',
+  'work with too little time left after connecting does not end the session of other work',
   async (t) => {
     let ended = 0
     const session = { server: 'test', destroy: () => ended++ }

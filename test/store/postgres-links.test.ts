@@ -1,5 +1,5 @@
-// What may stand between the service and its server: TLS, as in the URLs of providers, and PgBouncer, whose shared sessions
-// are refused.
+// What may be between the service and its server: TLS, as in the URLs of providers, and PgBouncer, whose shared
+// sessions are refused.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'

@@ -112,7 +112,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
     '?options=-csearch_path%3Dpublic,theirs',
   ],
   [
-    'a meta in front of a store',
+    'a meta before a store on the search path',
     `${ours}; CREATE SCHEMA theirs; CREATE TABLE theirs.meta AS TABLE meta`,
     '?options=-csearch_path%3Dtheirs,public',
   ],

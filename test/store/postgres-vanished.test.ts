@@ -1,4 +1,4 @@
-// Clients and servers that stop answering: locks end soon after their holder vanishes, and every wait ends.
+// Clients and servers that stop responding: locks end soon after their holder vanishes, and every wait ends.
 import type pg from 'pg'
 import tap, { type Test } from 'tap'
 import { assertWithin } from '../support/full.ts'

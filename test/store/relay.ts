@@ -1,4 +1,4 @@
-// A relay between a service and its database that breaks or freezes connections when the test wants it.
+// A relay between a service and its database that breaks or freezes connections on demand.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 import type { Test } from 'tap'

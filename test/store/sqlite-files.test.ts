@@ -167,7 +167,7 @@ test('keeps a deleted file open, whatever replaces it', onLinux, async (t) => {
 })
 
 test(
-  'copies of a deleted file and its -wal hold all plants, even if the -wal was not deleted',
+  'copies of a deleted file and its -wal contain all plants, even if the -wal was not deleted',
   onLinux,
   async (t) => {
     for (const deleted of [[''], ['', '-wal']]) {
