@@ -7,22 +7,22 @@ import type { Problem } from './errors.ts'
  */
 export type Answer<T> = { headers: Headers; data?: T; problem?: Problem }
 
-/** `isWanted`: recognizes the body of a success; `hear`: called for each chunk of it; `isKept`: 304 is a success, too. */
+/** `isWanted`: recognizes the body of a success; `onData`: called for each chunk of it; `isKept`: 304 is a success. */
 export type Reading<T> = {
   isWanted: (body: unknown) => body is T
-  hear: () => void
+  onData: () => void
   isKept?: boolean
 }
 
 /** Reads a body. Throws if a success is truncated or not from the service. */
 export async function readAnswer<T>(
   response: Response,
-  { isWanted, hear, isKept }: Reading<T>,
+  { isWanted, onData, isKept }: Reading<T>,
 ): Promise<Answer<T>> {
   const { headers, ok, status } = response
   if (status === 304 && isKept) return { headers }
   if (ok) {
-    const data: unknown = await listen(response, hear).json()
+    const data: unknown = await listen(response, onData).json()
     if (!isWanted(data)) throw new TypeError('The response is not from the Plant Store')
     return { headers, data }
   }
@@ -30,11 +30,11 @@ export async function readAnswer<T>(
   return { headers, problem: { ...describe(response), ...(isProblem(body) && body), status } }
 }
 
-/** Calls `hear` for the response, and for each chunk of its body if it is a stream. */
-function listen(response: Response, hear: () => void): Pick<Response, 'json'> {
-  hear()
+/** Calls `onData` for the response, and for each chunk of its body if it is a stream. */
+function listen(response: Response, onData: () => void): Pick<Response, 'json'> {
+  onData()
   const transform = (part: Uint8Array, passed: TransformStreamDefaultController<Uint8Array>) => {
-    hear()
+    onData()
     passed.enqueue(part)
   }
   return response.body

@@ -11,7 +11,7 @@ export type Clock = {
   end: () => void
 }
 
-/** Makes a signal that is aborted with its parent, or at its time limit. */
+/** Creates a signal that is aborted with its parent, or at its time limit. */
 export function makeClock(parent: AbortSignal | undefined): Clock {
   const controller = new AbortController()
   const abort = () => controller.abort(parent?.reason)

@@ -1,4 +1,4 @@
-// Errors of the client: the service refused a request, or gave no usable response.
+// Errors of the client: the service refused a request, or there was no usable response.
 import type { components } from './contract.ts'
 
 /** Problem details as the service sends them (RFC 9457). New members may be added; ignore unknown ones. */
@@ -18,11 +18,11 @@ export type ProblemKind =
   | 'overloaded'
   | (string & {})
 
-/** A request that failed and is not retried; the subclasses tell why. */
+/** A request failed and is not retried. The subclass gives the reason. */
 export abstract class PlantStoreFailure extends Error {
   /**
    * After a failed `add`: true if the plant may have been added anyway, because the outcome of an attempt is unknown.
-   * In that case add it again with the same `id`, or check the end of the list. False: it was not added.
+   * If true, add it again with the same `id`, or check the end of the list. If false, it was not added.
    */
   mayBeAdded = false
   /** The headers of the last response, if any. */
@@ -34,12 +34,12 @@ export abstract class PlantStoreFailure extends Error {
   }
 }
 
-/** The service answered with a problem. `message` is for people; `kind` and `problem` are for programs. */
+/** The service returned a problem. `message` is for people; `kind` and `problem` are for programs. */
 export class PlantStoreError extends PlantStoreFailure {
   /** The problem as the service sent it: `type`, `title`, `status`, `detail`, and `errors` for an invalid request. */
   readonly problem: Problem
 
-  /** Made by `PlantStore`; make one yourself to test your own error handling. */
+  /** `PlantStore` creates these errors; create one to test your own error handling. */
   constructor(problem: Problem) {
     const { status, title, detail, errors = [] } = problem
     const faults = errors.map((fault) => `${fault.pointer ?? fault.parameter ?? 'request'}: ${fault.detail}`)
@@ -58,7 +58,7 @@ export class PlantStoreError extends PlantStoreFailure {
  * No usable response arrived in time: the connection failed or broke, or the response was cut off. `cause` has details.
  */
 export class PlantStoreUnreachable extends PlantStoreFailure {
-  /** Made by `PlantStore`; make one yourself to test your own error handling. */
+  /** `PlantStore` creates these errors; create one to test your own error handling. */
   constructor(cause: unknown, { url = 'its URL', attempts = 1 } = {}) {
     const times = attempts === 1 ? 'one attempt' : `${attempts} attempts`
     super(`The Plant Store at ${url} gave no usable response in ${times}: ${explain(cause)}`, { cause })

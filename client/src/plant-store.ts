@@ -4,7 +4,7 @@ import type { components, operations } from './contract.ts'
 import { PlantStoreError, PlantStoreUnreachable } from './errors.ts'
 import { type RetryOptions, retry, type Send } from './retry.ts'
 
-/** A plant to add: `name`, `tag` and, if you like, an `id` of your own. */
+/** A plant to add: `name`, `tag` and, optionally, your own `id`. */
 export type NewPlant = components['schemas']['NewPlant']
 /** A plant of the store: `name` and `tag`. */
 export type Plant = components['schemas']['Plant']
@@ -106,7 +106,7 @@ export class PlantStore {
   /**
    * Adds a plant, exactly once, and resolves when it is on stable storage. A plant without an `id` gets a random one of
    * 53 bits, so that an attempt whose outcome is unknown can be repeated. Throws PlantStoreError or
-   * PlantStoreUnreachable; their `mayBeAdded` tells whether the plant may have been added anyway. It may also have been
+   * PlantStoreUnreachable; their `mayBeAdded` is true if the plant may have been added anyway. It may also have been
    * added after an abort.
    */
   async add(plant: NewPlant, options: CallOptions = {}): Promise<Plant> {
@@ -124,10 +124,10 @@ export class PlantStore {
   async list({ limit, after, ifNoneMatch, signal, retry: own }: ListOptions = {}): Promise<PlantPage> {
     const url = this.#url + toQuery({ limit, after })
     const { data, headers } = await retry(
-      (until, hear) => {
+      (signal, onData) => {
         const headers = ifNoneMatch ? { 'if-none-match': ifNoneMatch } : {}
         const isKept = ifNoneMatch !== undefined
-        return this.#send<Plant[]>(url, { signal: until, headers }, { isWanted: Array.isArray, hear, isKept })
+        return this.#send<Plant[]>(url, { signal, headers }, { isWanted: Array.isArray, onData, isKept })
       },
       url,
       { ...this.#retry, ...own },
@@ -195,8 +195,8 @@ export class PlantStore {
   async #add(plant: NewPlant, { signal, retry: own }: CallOptions): Promise<Plant> {
     const body = JSON.stringify(plant)
     const isWanted = (added: unknown): added is Plant => isSame(added as Plant | null, plant)
-    const send: Send<Plant> = (until) =>
-      this.#send(this.#url, { method: 'POST', body, signal: until }, { isWanted, hear() {} })
+    const send: Send<Plant> = (signal) =>
+      this.#send(this.#url, { method: 'POST', body, signal }, { isWanted, onData() {} })
     return (await retry(send, this.#url, { ...this.#retry, ...own }, signal)).data as Plant
   }
 

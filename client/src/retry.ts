@@ -1,4 +1,4 @@
-// Retries a request that is safe to repeat, until it is answered, refused, aborted or out of attempts or time.
+// Retries a request that is safe to repeat, until it succeeds, is refused or aborted, or runs out of attempts or time.
 import { type Answer, readRetryAfter } from './answer.ts'
 import { longestMs, makeClock } from './clock.ts'
 import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable, type Problem } from './errors.ts'
@@ -13,14 +13,14 @@ export type RetryOptions = {
   silenceMs?: number | undefined
   /** The longest pause before the second attempt; it doubles with each further attempt. 200 ms by default. */
   baseMs?: number | undefined
-  /** The longest pause, unless `Retry-After` asks for more. 5,000 ms by default. */
+  /** The longest pause, unless `Retry-After` requires more. 5,000 ms by default. */
   maxMs?: number | undefined
   /** Called before each retry with the error and number of the failed attempt, and the pause before the next one. */
   onRetry?: ((failure: PlantStoreFailure, attempt: number, pauseMs: number) => void) | undefined
 }
 
-/** Sends a request once. `heard` is called for each chunk of a list, which may take any time without a long silence. */
-export type Send<T> = (signal: AbortSignal, heard: () => void) => Promise<Answer<T>>
+/** Sends a request once. `onData` is called for each chunk of a list: only a long silence times out. */
+export type Send<T> = (signal: AbortSignal, onData: () => void) => Promise<Answer<T>>
 type Success<T> = { headers: Headers; data?: T }
 
 /**
@@ -31,7 +31,7 @@ const passing = [429, 500, 502, 503, 504]
 /** The 5xx problems after which certainly nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']
 
-/** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
+/** Sends until there is a final response. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
 export async function retry<T>(
   send: Send<T>,
   url: string,
@@ -45,11 +45,11 @@ export async function retry<T>(
     total.start(endMs - performance.now())
     const own = makeClock(total.signal)
     own.start(silenceMs)
-    const hear = () => {
+    const onData = () => {
       total.stop()
       own.start(silenceMs)
     }
-    return send(own.signal, hear).finally(own.end)
+    return send(own.signal, onData).finally(own.end)
   }
   return repeat(attempt, { ...options, url, endMs, limit: total.signal })
     .catch((error) => {
