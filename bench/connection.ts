@@ -22,7 +22,7 @@ export class Connection {
   /** Bytes of the body still to come; Infinity for a chunked response. */
   #left = 0
   #sentMs = 0
-  #goesOn = (_now: number) => false
+  #shouldContinue = (_now: number) => false
 
   constructor(target: Target) {
     this.#target = target
@@ -42,9 +42,9 @@ export class Connection {
     })
   }
 
-  /** Sends requests one after another while `goesOn` returns true; resolves after the last response. */
-  run(goesOn: (now: number) => boolean): Promise<void> {
-    this.#goesOn = goesOn
+  /** Sends requests one after another while `shouldContinue` returns true. Resolves after the last response. */
+  run(shouldContinue: (now: number) => boolean): Promise<void> {
+    this.#shouldContinue = shouldContinue
     this.#send()
     return this.#done.promise
   }
@@ -70,7 +70,7 @@ export class Connection {
     if (this.#left > 0) return true
     const now = performance.now()
     this.latencies.push(now - this.#sentMs)
-    if (this.#goesOn(now)) this.#send()
+    if (this.#shouldContinue(now)) this.#send()
     else this.#done.resolve()
     return true
   }
@@ -82,7 +82,7 @@ export class Connection {
     const [start = '', status, length] = head.exec(text) ?? []
     this.#isLast = /\r\nconnection: close\r\n/i.test(text)
     if (Number(status) !== this.#target.status)
-      this.#done.reject(new Error(`${this.#target.url} answered ${start}`))
+      this.#done.reject(new Error(`${this.#target.url} returned ${start}`))
     else if (status === '304') this.#left = 0
     else if (length === undefined) this.#left = Infinity
     else this.#left = Number(length) - (bytes.length - end)

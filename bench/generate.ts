@@ -1,4 +1,4 @@
-// The load generator: each connection sends its next request when it has the answer to the last.
+// The load generator: each connection sends its next request when it has received the response to the previous one.
 import { readFileSync } from 'node:fs'
 import { Connection } from './connection.ts'
 

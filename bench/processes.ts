@@ -1,4 +1,4 @@
-// Starts servers and commands, puts load on them from this process, and measures them by proc(5).
+// Starts servers and commands, generates load in this process, and measures them through proc(5).
 import { spawn, spawnSync } from 'node:child_process'
 import { on, once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { noteProcess } from '../test/support/processes.ts'
 import { generate, type Job } from './generate.ts'
 
 const patienceMs = 60_000
-/** Begins with the directory of the `node` that runs the benchmark. */
+/** Starts with the directory of the `node` that runs the benchmark. */
 const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
 /** The first processor handles most interrupts, so the server gets another. */
@@ -19,7 +19,7 @@ if (canPin) spawnSync('taskset', ['-c', '-a', '-p', pins.load, String(process.pi
 
 export type Server = { name: string; url: string; pid: number; stop(): Promise<void> }
 
-/** Starts a server and waits until it prints where it listens. */
+/** Starts a server, and waits until it prints its URL. */
 export async function startServer(name: string, command: string[], env: NodeJS.ProcessEnv): Promise<Server> {
   const [file = '', ...args] = [...pin(pins.server), ...command]
   const child = spawn(file, args, { env: { PATH, PORT: '0', ...env }, stdio: ['ignore', 'pipe', 'ignore'] })

@@ -38,7 +38,7 @@ export function toMarkdown({ date, quick, plants, machine, rows }: Report): stri
   return `${[title, facts.join('\n'), toTable(rows), legend].join('\n\n')}\n`
 }
 
-/** The block of the README: the operations, beside the bare server and two peers. */
+/** The block in the README: the operations, compared with the bare server and two peers. */
 export function summarize({ date, machine, rows }: Report): string {
   const isShown = ({ scenario, server }: Row) =>
     ['page', '304', 'post'].includes(scenario) && !server.startsWith('Fastify')

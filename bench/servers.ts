@@ -26,7 +26,7 @@ let postgres: Promise<PostgresServer> | undefined
 
 export type Engine = 'SQLite' | 'PostgreSQL'
 
-/** Makes a database with some plants. Resolves to its URL. */
+/** Creates a database with some plants. Resolves to its URL. */
 export async function makeStore(engine: Engine, plants: number): Promise<string> {
   const url = engine === 'SQLite' ? pathToFileURL(newFile('plants.db')).href : await createDatabase()
   const logger = pino({ level: 'error' })
@@ -64,7 +64,7 @@ export function startPeer(name: string, script: string, env: NodeJS.ProcessEnv =
   return startServer(name, command, { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env })
 }
 
-/** Starts the bare server, which answers every GET with the response of `model` to `path`. */
+/** Starts the bare server, which returns the response of `model` to `path` for every GET. */
 export async function startBare(model: Server, path: string, env: NodeJS.ProcessEnv = {}): Promise<Server> {
   const file = newFile('list.json')
   writeFileSync(file, await (await fetch(model.url + path, { headers })).bytes())

@@ -1,5 +1,4 @@
-// The floor: node:http with nothing around it. It checks and stores nothing. A GET
-// is answered with 304, a file that is piped, or a list from memory.
+// The baseline: plain node:http. It checks and stores nothing. A GET returns 304, a piped file, or a list from memory.
 import { createReadStream, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream'

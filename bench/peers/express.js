@@ -1,5 +1,4 @@
-// The two operations as an Express user would write them. In JavaScript, since express and json-server come without
-// types.
+// The two operations as an Express user would write them. In JavaScript, because express and json-server have no types.
 import express from 'express'
 import { announce, host, openDatabase, port, setting } from './peer.ts'
 
