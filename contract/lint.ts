@@ -1,4 +1,4 @@
-// Linters of the document: Redocly, and Spectral with the rules of OWASP. The exceptions are in spectral.yaml.
+// Linters of the document: Redocly, and Spectral with the OWASP rules. The exceptions are in spectral.yaml.
 import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
 /** Redocly's strictest set of rules, without exceptions. */

@@ -1,6 +1,6 @@
 // npm run contract: five third-party tools check the document and the running service. Redocly checks the structure of
-// the document, Spectral the rules of OWASP, Specmatic the responses to requests that it generates from the document,
-// openapi-typescript and hey-api that generated clients and validators compile and work.
+// the document; Spectral applies the OWASP rules; Specmatic checks the responses to requests that it generates from the
+// document; openapi-typescript and hey-api generate clients and validators, which must compile and work.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -62,7 +62,7 @@ await installTools()
 const chosen = process.argv.slice(2)
 const isChosen = (name: string) => chosen.some((word) => name.toLowerCase().includes(word.toLowerCase()))
 const wanted = checks.filter(([name]) => chosen.length === 0 || isChosen(name))
-// At once: most of them use one processor.
+// Concurrently: most of them use one processor.
 const outcomes = await Promise.all(
   wanted.map(async ([name, check]) => {
     const outcome = await runCheck(check)

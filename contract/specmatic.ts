@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
-/** Reported failures that are correct behaviour: the request, the status of the response, and the reason. */
+/** Failures that Specmatic reports for correct behaviour: the request, the status of the response, and the reason. */
 const explanations: [request: RegExp, status: number, reason: string][] = [
   [/-> 200 .*'after'/, 400, 'a made-up cursor is refused, even if it has the right form'],
   [
@@ -21,8 +21,8 @@ test:
 `
 
 /**
- * Needs Java; without it the table shows that the check was skipped. It can resolve only localhost, so it makes no
- * outside calls.
+ * Requires Java; without it, the check is skipped, and the table shows that. Specmatic can resolve only localhost, so
+ * it cannot connect to other hosts.
  */
 export async function checkWithSpecmatic({ file, url, token, directory }: Subject): Promise<Outcome> {
   const outcome = { tool: 'Specmatic', version: versionOf('specmatic'), cases: 0, failures: [], explained: 0 }
@@ -56,7 +56,7 @@ export async function checkWithSpecmatic({ file, url, token, directory }: Subjec
   return { ...outcome, cases: tests.length, failures, explained: failed.length - failures.length }
 }
 
-/** Specmatic reads `\\x7F` as an x, a 7 and an F when it generates texts, so its copy has the literal characters. */
+/** Specmatic reads `\\x7F` as an x, a 7 and an F when it generates strings, so its copy has the literal characters. */
 function spellOut(document: string): string {
   const tree = parse(document, (key, value) =>
     key === 'pattern' && typeof value === 'string'

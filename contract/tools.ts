@@ -23,7 +23,7 @@ const quiet = {
   NO_COLOR: '1',
 }
 
-/** The whole environment of a tool. */
+/** The complete environment of a tool. */
 export const environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...quiet }
 
 /** The time limit of a tool. */
@@ -31,7 +31,7 @@ const longestMs = 180_000
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
-/** Runs a command to its end with `input` on stdin, and returns what it printed; it may exit with any code. */
+/** Runs a command with `input` on stdin. Resolves to its output and exit code, which need not be 0. */
 export async function run(
   command: [string, ...string[]],
   { cwd = folder, env = {}, input = '' }: { cwd?: string; env?: NodeJS.ProcessEnv; input?: string } = {},

@@ -1,4 +1,4 @@
-// How a consumer reports to the check that started it: one line of JSON on stdout.
+// Reports the results of a consumer to the check that started it, as one line of JSON on stdout.
 import { deepStrictEqual } from 'node:assert'
 
 const [url = '', token = ''] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-// Checks generated validators with texts and with responses of the service.
+// Checks generated validators with test strings and with responses of the service.
 import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import { expect, explain, service, tell } from './telling.ts'
 
