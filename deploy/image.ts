@@ -1,5 +1,5 @@
-// npm run image: makes the container image with buildah or docker. The first argument replaces the tags
-// plant-store:VERSION and plant-store:latest; the second is a tarball of the package, instead of a new one.
+// npm run image: builds the container image with buildah or docker. The first argument replaces the tags
+// plant-store:VERSION and plant-store:latest; the second is a tarball of the package, which is otherwise created.
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -77,7 +77,7 @@ function build(context: string): void {
   const named = [...file, ...labels, ...tags.flatMap((tag) => ['--tag', tag]), context]
   // The OCI format has no health check. Nothing runs in the build, so it needs no isolation.
   if (works('buildah', '--version'))
-    // Without the time of the build, so that every build is byte-identical.
+    // Without the build time, so that builds are byte-identical.
     run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', '--timestamp', '0', ...named])
   else if (works('docker', 'info')) run('docker', ['build', ...named])
   else throw new Error('neither buildah nor docker is available; on Debian: apt-get install buildah')

@@ -1,5 +1,5 @@
 // An archive for a machine without npm or network: the package, the packages that it needs, Node for one platform, and a
-// launcher. The same package gives the same bytes.
+// launcher. The archive of a package is reproducible.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const batch = (node: string) => `@rem Starts Plant Store on the Node that came w
 @"%~dp0${node.replaceAll('/', '\\')}\\bin\\node.exe" ${flags} "%~dp0bin\\plant-store.js" %*
 `
 
-/** Makes the archive for a platform, in a directory, from the tarball of `npm pack`. Returns its path. */
+/** Creates the archive for a platform, in a directory, from the tarball of `npm pack`. Returns its path. */
 export function makeArchive(tarball: string, platform: string, directory: string): string {
   const name = basename(tarball).replace(/\.tgz$/, `-${platform}`)
   const place = mkdtempSync(join(tmpdir(), 'plant-store-archive-'))
@@ -45,8 +45,8 @@ export function makeArchive(tarball: string, platform: string, directory: string
 }
 
 /**
- * Installs what an unpacked package needs: exactly the versions of its npm-shrinkwrap.json, which `npm install` of a
- * tarball disregards. npm verifies each package by its checksum.
+ * Installs the dependencies of an unpacked package: exactly the versions in npm-shrinkwrap.json, which `npm install`
+ * of a tarball ignores. npm verifies the checksum of each package.
  */
 export function installLocked(folder: string, ...more: string[]): void {
   const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--silent', ...more]
@@ -74,7 +74,7 @@ function installPackages(folder: string, platform: string): void {
   writeFileSync(join(folder, launcher), line(`node_modules/${node}`), { mode: 0o755 })
 }
 
-/** Makes a tar archive of one entry of a directory, byte-identical whenever it is made. */
+/** Creates a reproducible tar archive of one entry of a directory. */
 export function makeTar(place: string, name: string): Buffer {
   const same = ['--sort=name', `--mtime=${time}`, '--owner=0', '--group=0', '--numeric-owner']
   const args = ['--create', '--format=ustar', ...same, '--mode=u+rwX,go+rX,go-w', '-C', place, name]

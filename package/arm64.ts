@@ -1,5 +1,5 @@
-// A row of `npm run release:check`: the service on arm64, emulated. The Node of the lockfile for arm64 and Debian's libraries are
-// fetched into .tap/arm64. A script that calls the emulator replaces Node wherever a test starts it.
+// A row of `npm run release:check`: the service on emulated arm64. Node for arm64, as in the lockfile, and Debian's
+// libraries are fetched into .tap/arm64. Wherever a test starts Node, it starts a script that calls the emulator.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -24,7 +24,7 @@ function fetchNode(): string {
   return node
 }
 
-/** Uses separate lists and caches, so that the machine's package manager is unaffected. */
+/** Uses separate lists and caches, so that the package manager of the machine is unaffected. */
 function fetchLibraries(): void {
   if (existsSync(join(sysroot, 'lib'))) return
   const state = join(directory, 'apt')
@@ -45,7 +45,7 @@ function fetchLibraries(): void {
     execFileSync('dpkg-deb', ['--extract', join(state, name), sysroot])
 }
 
-/** The script is also the `execPath` of the Node that it starts. */
+/** Creates a script that runs Node in the emulator, and is the `execPath` of that Node. */
 function makeEmulated(emulator: string): string {
   const script = join(directory, 'node')
   const told = `Object.defineProperty(process, 'execPath', { value: ${JSON.stringify(script)} })`

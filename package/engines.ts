@@ -1,5 +1,5 @@
 // npm run fix: removes `engines` of packages from package-lock.json. npm would compare them with the Node that npm
-// itself runs on, and warn, although the packages run on the Node of the lockfile. `--check` only looks.
+// itself runs on, and warn, although the packages run on the Node of the lockfile. `--check` changes nothing.
 import { readFileSync, writeFileSync } from 'node:fs'
 
 const file = new URL('../package-lock.json', import.meta.url)
@@ -10,7 +10,7 @@ for (const path of Object.keys(lockfile.packages))
 const wanted = `${JSON.stringify(lockfile, null, 2)}\n`
 if (wanted !== text) {
   if (process.argv.includes('--check')) {
-    console.error('package-lock.json has engines, of which npm warns; run: npm run fix')
+    console.error('package-lock.json has engines, about which npm would warn; run: npm run fix')
     process.exitCode = 1
   } else writeFileSync(file, wanted)
 }

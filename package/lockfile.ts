@@ -1,10 +1,10 @@
-// The packages that run with the service, found by following its dependencies through package-lock.json. npm's own
-// `npm sbom --omit dev` leaves out those that development needs as well.
+// The runtime packages of the service, found by following its dependencies through package-lock.json.
+// `npm sbom --omit dev` would omit those that are also development dependencies.
 import { readFileSync } from 'node:fs'
 
 type Names = Record<string, string>
 
-/** An entry of `packages` in a lockfile: the members that are used here. */
+/** The used members of an entry of `packages` in a lockfile. */
 export type Locked = {
   name?: string
   version: string
@@ -18,14 +18,14 @@ export type Locked = {
 
 export type Lockfile = { name: string; version: string; packages: Record<string, Locked> }
 
-/** `path`: where npm puts it; `needs`: the paths of what it depends on. */
+/** `path`: where npm installs it; `needs`: the paths of its dependencies. */
 export type RuntimePackage = { path: string; name: string; locked: Locked; needs: string[] }
 
 export function readLockfile(): Lockfile {
   return JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8'))
 }
 
-/** The service itself, with the path '', and all that it needs on any platform. */
+/** Finds the service itself, with the path '', and its dependencies on all platforms. */
 export function findRuntimePackages({ name, packages }: Lockfile): RuntimePackage[] {
   const found = new Map<string, RuntimePackage>()
   const waiting = ['']
@@ -47,7 +47,7 @@ function findNeeds(packages: Lockfile['packages'], path: string): string[] {
   return [...found, ...needed.map((name) => findPackage(packages, path, name) ?? fail(path, name))]
 }
 
-/** Resolves a package as Node does: in the nearest `node_modules` that has it. */
+/** Resolves a package as Node does: in the nearest `node_modules` that contains it. */
 function findPackage(packages: Lockfile['packages'], from: string, name: string): string | undefined {
   for (let folder = from; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const path = `${folder}/node_modules/${name}`.replace(/^\//, '')

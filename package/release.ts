@@ -1,5 +1,5 @@
-// npm run release: makes the files of a release in release/, or in a given directory. `--archives linux-x64` makes the
-// archive of that platform only, `--archives none` none.
+// npm run release: creates the files of a release in release/, or in the given directory. `--archives linux-x64`
+// creates only the archive of that platform, `--archives none` creates none.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -47,32 +47,31 @@ const sums = readdirSync(directory).map((name) => `${hash(join(directory, name))
 writeFileSync(join(directory, 'SHA256SUMS'), sums.join(''))
 console.log(sums.join('').trimEnd())
 
-/** A release from uncommitted changes or without the history could not be reproduced. */
+/** A release with uncommitted changes, or without history, would not be reproducible. */
 function requireCleanTree(): void {
-  const commit = describeCommit() ?? refuse('this is no clone with its history; make the release in one')
+  const commit = describeCommit() ?? refuse('this is not a clone with history; create the release in one')
   if (commit.endsWith('-dirty'))
-    refuse('the working tree has changes: commit them, or make the release in a fresh clone')
+    refuse('the working tree has changes: commit them, or create the release in a fresh clone')
 }
 
-/** The changelog's section of this version, without its heading, which has the date. */
+/** Returns the section of this version in the changelog, without its heading, which must have a date. */
 function findNotes(): string {
   const sections = read('CHANGELOG.md').split(/^## (?=\[)/m)
   const section = sections.find((one) => one.startsWith(`[${version}] - `))
   if (section && /^\S+ - \d{4}-\d\d-\d\d\n/.test(section))
     return `${section.replace(/^.*\n+/, '').trimEnd()}\n`
-  return refuse(
-    `CHANGELOG.md has no section for ${version} with a date; docs/releasing.md says what comes before`,
-  )
+  return refuse(`CHANGELOG.md has no dated section for ${version}: see docs/releasing.md`)
 }
 
 function requireFigures(): void {
   if (!existsSync(new URL('../bench/results/latest.json', import.meta.url)))
-    refuse('there are no figures; run npm run bench on a quiet machine')
+    refuse('no benchmark figures; run npm run bench on a quiet machine')
   const { commit } = JSON.parse(read('bench/results/latest.json')).machine
   const { status } = spawnSync('git', ['diff', '--quiet', `${commit}`, '--', ...requestPath], { cwd: root })
   if (status === 0) return
-  const reason = status === 1 ? 'the code of requests has changed since' : 'which is no commit of this clone'
-  refuse(`the figures are of ${commit}, ${reason}; run npm run bench on a quiet machine`)
+  const reason =
+    status === 1 ? 'and code that serves requests has changed since' : 'which is not in this clone'
+  refuse(`the figures are from ${commit}, ${reason}; run npm run bench on a quiet machine`)
 }
 
 /** In the OCI format, which has no health checks. */

@@ -1,9 +1,9 @@
-// The bill of materials (CycloneDX 1.6): the service, the packages that run with it, and the Node that they run on.
+// The bill of materials (CycloneDX 1.6): the service, its runtime packages, and the Node that they run on.
 import { createHash } from 'node:crypto'
 import type { Lockfile, RuntimePackage } from './lockfile.ts'
 import { findRuntimePackages } from './lockfile.ts'
 
-/** The same lockfile gives the same text. */
+/** Deterministic: depends only on the lockfile. */
 export function makeSbom(lockfile: Lockfile): string {
   const [service, ...others] = findRuntimePackages(lockfile) as [RuntimePackage, ...RuntimePackage[]]
   const all = [service, ...others]

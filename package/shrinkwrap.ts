@@ -1,5 +1,5 @@
 // Writes npm-shrinkwrap.json, the runtime part of the lockfile, for `npm pack`, or removes it afterwards. `npm ci` in
-// the unpacked package installs exactly these versions. It must not stay in a clone, where npm would take it for the
+// the unpacked package installs exactly these versions. It must not stay in a clone, where npm would use it as the
 // lockfile.
 import { rmSync, writeFileSync } from 'node:fs'
 import { findRuntimePackages, readLockfile } from './lockfile.ts'
