@@ -26,7 +26,7 @@ var (
 	next    = regexp.MustCompile(`<([^>]*)>; rel="next"`)
 	client  = &http.Client{
 		Timeout: 10 * time.Second,
-		// A redirected POST would become a GET, whose answer would look like a successful addition.
+		// A redirected POST would become a GET, whose response would look like a successful addition.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirects are not followed") },
 	}
 )
@@ -97,8 +97,8 @@ func add(plant Plant) (added Plant, err error) {
 	return added, err
 }
 
-// each calls take for every plant of the list, page by page.
-func each(pageSize int, take func(Plant)) error {
+// each calls visit for every plant of the list, page by page.
+func each(pageSize int, visit func(Plant)) error {
 	address := fmt.Sprintf("%s/plants?limit=%d", baseURL, pageSize)
 	for address != "" {
 		var plants []Plant
@@ -107,7 +107,7 @@ func each(pageSize int, take func(Plant)) error {
 			return err
 		}
 		for _, plant := range plants {
-			take(plant)
+			visit(plant)
 		}
 		link := next.FindStringSubmatch(header.Get("Link"))
 		if link == nil {

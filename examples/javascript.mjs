@@ -9,7 +9,7 @@ async function ask(url, init = {}) {
   for (let attempt = 1; ; attempt++) {
     const isLast = attempt === maxAttempts
     try {
-      // A redirected POST would become a GET, whose answer would look like a successful addition.
+      // A redirected POST would become a GET, whose response would look like a successful addition.
       const signal = AbortSignal.timeout(10_000)
       const response = await fetch(url, { ...init, headers, redirect: 'error', signal })
       // An attempt includes reading the body: the connection may fail in the middle of it.

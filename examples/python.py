@@ -29,7 +29,7 @@ class Refused(Exception):
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirected POST would become a GET, whose answer would look like a successful addition."""
+    """A redirected POST would become a GET, whose response would look like a successful addition."""
 
     def redirect_request(self, *_):
         return None

@@ -1,4 +1,5 @@
-// Completes a page: the address of the service in commands, a button to copy each, and wide parts in reach of the keyboard.
+// Completes a page: inserts the origin of the service into commands, adds a button to copy each command, and makes wide
+// parts scrollable by keyboard.
 
 for (const origin of document.querySelectorAll('[data-origin]')) origin.textContent = location.origin
 
@@ -16,7 +17,7 @@ for (const code of document.querySelectorAll('.language-sh')) {
   code.after(button)
 }
 
-/** Over plain http browsers give scripts no clipboard, except on localhost; this command still works. */
+/** On pages over plain HTTP, except on localhost, browsers provide no clipboard; `execCommand` still works. */
 async function copy(code) {
   if (navigator.clipboard) return navigator.clipboard.writeText(code.textContent)
   getSelection().selectAllChildren(code)

@@ -13,14 +13,14 @@ const setDark = () => document.documentElement.classList.toggle('dark-mode', dar
 dark.addEventListener('change', setDark)
 setDark()
 
-/** A plugin of Swagger UI, which its configuration names. */
+/** A plugin of Swagger UI, named in its configuration. */
 window.plantStorePlugin = function plantStorePlugin({ React }) {
   const h = React.createElement
   const useToken = ({ authActions }, token) => {
     const schema = { type: 'http', scheme: 'bearer' }
     if (token) authActions.authorize({ bearer: { name: 'bearer', schema, value: token } })
   }
-  // Swagger UI does not update an open dialog, although the issuer may answer later.
+  // Swagger UI does not update an open dialog, although the issuer's metadata may arrive later.
   const updateResolvedSubtree = (original, system) => (path, tree) => {
     const { authActions, authSelectors } = system.getSystem()
     const updated = original(path, tree)
@@ -38,7 +38,7 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
     sessionStorage.removeItem(tokenKey)
     return original(names)
   }
-  // Requests carry the token of the issuer as if it had been pasted.
+  // Requests send the issuer's token like a pasted one.
   const authorizeOauth2 = (original, system) => (payload) => {
     useToken(system, payload.token.access_token)
     return original(payload)
@@ -66,7 +66,7 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
   }
 }
 
-/** Shows the answer to a request that was tried, and folds the documented ones below it. */
+/** Shows the response to an executed request, and the documented responses in a closed section below it. */
 function showResponses({ createElement: h, Fragment }, Responses, props) {
   const { tryItOutResponse: response, getComponent } = props
   const live = response && h(getComponent('liveResponse'), { ...props, response })
