@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Starts the command line: a clone's sources on the Node of its lockfile, a package's compiled code on any suitable Node.
-/* c8 ignore start: tests run this on several Nodes, most of which cannot count its coverage */
+// The entry point: runs a clone's sources on the Node of its lockfile, or a package's compiled code on any suitable Node.
+/* c8 ignore start: tests run this on several Nodes, most of which cannot measure its coverage */
 import { existsSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { findRuntime, launch } from './runtime.js'
 
 /**
- * With a young generation of 8 MiB, most objects of a request die before they would be promoted. SIGUSR1 opens no
+ * With a young generation of 8 MiB, most objects of a request die before they are promoted. SIGUSR1 must not open a
  * debugger.
  */
 const flags = ['--min-semi-space-size=8', '--disable-sigusr1']
@@ -15,8 +15,8 @@ const isClone = existsSync(source)
 const cli = isClone ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * Caches compiled code for the next start, beside the packages; not in the directory of another user, nor with a
- * umask that would let other users write there, nor for tests with coverage, which cached code lacks.
+ * Caches compiled code beside the packages, for the next start. Not in the directory of another user, nor with a umask
+ * that lets other users write there; nor in tests with coverage, which cached code does not support.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
 const isOwn = process.getuid?.() === statSync(new URL('..', import.meta.url)).uid

@@ -1,11 +1,11 @@
-// Finds a suitable Node, and runs a file on it: this Node, or the one that npm installed for this platform, whatever
-// links npm made. Plain JavaScript, so that even an old Node can report what is missing.
-/* c8 ignore start: tests run this on several Nodes, most of which cannot count its coverage */
+// Finds a suitable Node, and runs a file on it: this Node, or the one that npm installed for this platform, even if npm
+// did not link it. Plain JavaScript, so that even an old Node can report what is missing.
+/* c8 ignore start: tests run this on several Nodes, most of which cannot measure its coverage */
 import module from 'node:module'
 import { dirname, isAbsolute, join } from 'node:path'
 
 const needed = [24, 15]
-/** It keeps SIGUSR1 from opening a debugger. */
+/** Prevents SIGUSR1 from opening a debugger. */
 const noDebugger = '--disable-sigusr1'
 const require = module.createRequire(import.meta.url)
 const system = process.platform === 'win32' ? 'win' : process.platform
@@ -13,8 +13,8 @@ const [major, minor] = process.versions.node.split('.').map(Number)
 const isNewEnough = major > needed[0] || (major === needed[0] && minor >= needed[1])
 
 /**
- * The path of a suitable Node: `isPinned` prefers the one that npm installed, otherwise this one if it is new enough.
- * Undefined when there is none, or no packages: then stderr says so and the exit code is 1.
+ * Returns the path of a suitable Node: with `isPinned` preferably the one that npm installed, otherwise preferably this
+ * one. Without a suitable Node, or without packages: reports that, sets exit code 1, and returns undefined.
  */
 export function findRuntime(isPinned) {
   const own = isNewEnough ? process.execPath : undefined
@@ -46,8 +46,8 @@ function locate(name) {
 }
 
 /**
- * Runs FILE with ARGUMENTS: in this process if it is that Node with these flags, otherwise in one that replaces it, or
- * in a child.
+ * Runs a file with arguments: in this process if it is that Node with these flags; otherwise in a process that replaces
+ * this one, or in a child.
  */
 export async function launch(runtime, flags, [file, ...args]) {
   const lacking = flags.filter((flag) => !process.execArgv.includes(flag))
@@ -58,14 +58,14 @@ export async function launch(runtime, flags, [file, ...args]) {
     return module.runMain()
   }
   const all = [...flags, file, ...args]
-  // Replacing this process leaves nothing between the service and its parent. Node's warning would come a turn later.
+  // After a replacement, no launcher is between the service and its parent. Node's warning would be printed later.
   // Without /proc, Node does not know its own path, and execve does not search PATH.
   if (process.execve && isAbsolute(runtime) && system !== 'win')
     process.execve(runtime, [runtime, ...all], process.env)
   else await run(runtime, all)
 }
 
-/** Starts Node as a child. Its channel closes however this process ends, and src/cli.ts stops then. */
+/** Starts Node as a child. When this process ends in any way, the IPC channel closes, and src/cli.ts exits. */
 async function run(runtime, args) {
   ignoreDebugger()
   const { spawn } = await import('node:child_process')
@@ -84,7 +84,7 @@ async function run(runtime, args) {
   })
 }
 
-/** Does what the flag does, also on a Node that lacks it. */
+/** Has the effect of the flag, even on a Node that lacks it. */
 function ignoreDebugger() {
   process.on('SIGUSR1', () => {})
 }

@@ -1,10 +1,10 @@
-// Preloaded into processes: a disk below the page cache, in the directory that DISK names. Of each file that ends in .db
-// or -wal there is an image, which holds what was synced, and a map with a byte per page: 1 when the page was written
-// since. All of it outlives a process that is killed, as the page cache does; a power cut leaves the images.
+// Preloaded into processes: simulates a disk below the page cache, in the directory DISK. For each file that ends in .db
+// or -wal, it has an image with the synced contents, and a map with a byte per page: 1 if the page was written after the
+// last sync. Like the page cache, both survive the kill of a process; after a power cut, only the images remain.
 //
-// The file `fault` beside them says what syncs do of a file whose name ends in what follows: `fail` returns EIO and, as
-// the kernel does, counts the pages as clean; `hang` never returns, and makes the file `hung`. CUT_AT is the number of
-// the first operation that does not happen any more: the process ends there.
+// The file `fault` beside them contains a fault and the ending of the files whose syncs it affects: `fail` returns EIO
+// and, like the kernel, marks the pages as clean; `hang` never returns, and creates the file `hung`. CUT_AT is the number
+// of the first operation that is not executed: the process ends there.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static ssize_t put(int fd, const void *bytes, size_t size, off_t at) {
   return REAL(ssize_t, "pwrite64", int, const void *, size_t, off_t)(fd, bytes, size, at);
 }
 
-/** Counts an operation, of which the one with the number CUT_AT is not done. */
+/** Counts an operation; ends the process at number CUT_AT. */
 static void step(void) {
   char name[PATH_MAX], text[32];
   snprintf(name, sizeof name, "%s/steps", getenv("DISK"));
@@ -79,7 +79,7 @@ static int find_fault(const char *path, const char *kind) {
   return strncmp(text, kind, length) == 0 && ends_in(path, text + length + 1);
 }
 
-/** Ends the dirty state of all pages, and with `keep` the image gets them before. */
+/** Marks all pages as clean; with `keep`, copies them into the image first. */
 static void clean(int fd, const char *path, int keep) {
   char page[PAGE], dirty;
   int map = open_beside(path, ".dirty"), image = open_beside(path, "");
