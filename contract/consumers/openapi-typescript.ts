@@ -2,7 +2,7 @@
 import createClient from 'openapi-fetch'
 import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import type { components, paths } from '../generated/openapi-typescript.ts'
-import { expect, service, tell } from './telling.ts'
+import { expect, printReport, service } from './report.ts'
 
 type Plant = components['schemas']['Plant']
 const client = createClient<paths>({
@@ -29,4 +29,4 @@ const type: components['schemas']['ProblemType'] | string | undefined = conflict
 expect('a conflict', type, '/problems/id-conflict' satisfies components['schemas']['ProblemType'])
 const list = await client.GET('/plants', { params: { query: { limit: added.length } } })
 expect('a list', list.data, added)
-tell()
+printReport()

@@ -28,4 +28,4 @@ export function explain(): void {
 }
 
 /** Prints the report. */
-export const tell = () => console.log(JSON.stringify({ cases, failures, explained }))
+export const printReport = () => console.log(JSON.stringify({ cases, failures, explained }))

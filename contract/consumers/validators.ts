@@ -1,6 +1,6 @@
 // Checks generated validators with test strings and with responses of the service.
 import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
-import { expect, explain, service, tell } from './telling.ts'
+import { expect, explain, printReport, service } from './report.ts'
 
 type IsValid = (value: unknown) => boolean
 
@@ -33,5 +33,5 @@ export async function checkValidators(kinds: Record<string, Validators>): Promis
       expect(`${kind}: ${what}`, validators.body({ name, tag: '' }), false)
     expect(`${kind}: a list`, validators.list(short), true)
   }
-  tell()
+  printReport()
 }
