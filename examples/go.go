@@ -52,8 +52,8 @@ func ask(method, address string, body []byte, into any) (http.Header, error) {
 			}
 			err = fmt.Errorf("%s: %s", response.Status, answer)
 		}
-		passes := status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504)
-		if attempt == maxAttempts || !passes {
+		retryable := status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504)
+		if attempt == maxAttempts || !retryable {
 			return nil, err
 		}
 		// A random pause that grows with each attempt, so that clients do not all retry at once.

@@ -27,9 +27,9 @@ type Success<T> = { headers: Headers; data?: T }
  * Statuses after which a request is retried: too many requests, and failures of the service or of a proxy in front of
  * it.
  */
-const passing = [429, 500, 502, 503, 504]
+const retryable = [429, 500, 502, 503, 504]
 /** The 5xx problems after which certainly nothing was added. */
-const certain = ['nothing-added', 'unread', 'overloaded']
+const notAdded = ['nothing-added', 'unread', 'overloaded']
 
 /** Sends until there is a final response. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
 export async function retry<T>(
@@ -77,30 +77,30 @@ async function repeat<T>(
     if (!isUnreachable && !answer.problem) return answer
     const failure = isUnreachable ? answer : new PlantStoreError(answer.problem as Problem)
     failure.headers = answer.headers
-    mayBeAdded = (mayBeAdded || leavesDoubt(failure)) && !isElsewhere(failure)
+    mayBeAdded = (mayBeAdded || isOutcomeUnknown(failure)) && !isIdTaken(failure)
     failure.mayBeAdded = mayBeAdded
     const waitMs = answer.headers ? readRetryAfter(answer.headers) : 0
     // Full jitter, so that clients that failed together do not retry together.
     const pauseMs = waitMs + Math.random() * Math.min(maxMs, baseMs * 2 ** (sent - 1))
     const isLast = sent >= attempts || limit.aborted || performance.now() + pauseMs > endMs
-    if (isLast || !isPassing(failure)) throw failure
+    if (isLast || !isRetryable(failure)) throw failure
     onRetry?.(failure, sent, pauseMs)
     await pause(pauseMs, limit)
     if (limit.aborted) throw failure
   }
 }
 
-function isPassing(failure: PlantStoreFailure): boolean {
-  return !(failure instanceof PlantStoreError) || passing.includes(failure.problem.status)
+function isRetryable(failure: PlantStoreFailure): boolean {
+  return !(failure instanceof PlantStoreError) || retryable.includes(failure.problem.status)
 }
 
-function leavesDoubt(failure: PlantStoreFailure): boolean {
+function isOutcomeUnknown(failure: PlantStoreFailure): boolean {
   if (!(failure instanceof PlantStoreError)) return true
-  return failure.problem.status >= 500 && !certain.includes(failure.kind)
+  return failure.problem.status >= 500 && !notAdded.includes(failure.kind)
 }
 
 /** The id belongs to another plant, so no attempt has added this one. */
-function isElsewhere(failure: PlantStoreFailure): boolean {
+function isIdTaken(failure: PlantStoreFailure): boolean {
   return failure instanceof PlantStoreError && failure.kind === 'id-conflict'
 }
 
