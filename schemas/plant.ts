@@ -42,11 +42,11 @@ const tag = text({
 })
 
 /** The stored and returned fields of a plant, in the order of serialization; optional ones come last. */
-const shown = { name, tag }
+const returned = { name, tag }
 
 /** Lists the names of these fields in a sentence: `name or tag`. */
-export function listShown(word: 'and' | 'or', quote = ''): string {
-  const fields = Object.keys(shown).map((field) => quote + field + quote)
+export function listFields(word: 'and' | 'or', quote = ''): string {
+  const fields = Object.keys(returned).map((field) => quote + field + quote)
   return joinWords(fields, word)
 }
 
@@ -57,8 +57,8 @@ export function joinWords(words: readonly string[], last: 'and' | 'or'): string 
 
 const id = Type.Integer({
   description:
-    `Your own number for the plant. It makes retries safe: a request with the same id, ${listShown('and')} adds nothing, ` +
-    `and one with the same id but a different ${listShown('or')} is rejected. It is never returned.`,
+    `Your own number for the plant. It makes retries safe: a request with the same id, ${listFields('and')} adds nothing, ` +
+    `and one with the same id but a different ${listFields('or')} is rejected. It is never returned.`,
   format: 'int64',
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
@@ -69,7 +69,7 @@ const id = Type.Integer({
 export const NewPlant = component(
   'NewPlant',
   Type.Object(
-    { ...shown, id: Type.Optional(id) },
+    { ...returned, id: Type.Optional(id) },
     {
       description: 'A plant to add.',
       additionalProperties: false,
@@ -85,7 +85,7 @@ export type NewPlant = Static<typeof NewPlant>
 /** A plant in responses. */
 export const Plant = component(
   'Plant',
-  Type.Object(shown, {
+  Type.Object(returned, {
     description: 'A plant in the store.',
     additionalProperties: false,
     examples: [{ name: 'Black alder', tag: 'Alnus glutinosa' }],

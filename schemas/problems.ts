@@ -1,5 +1,5 @@
 // The catalogue of problems. Responses, the contract, its examples and the problem pages are generated from it.
-import { joinWords, listShown } from './plant.ts'
+import { joinWords, listFields } from './plant.ts'
 
 /** Maximum size of a request body. */
 export const maxBodyBytes = 16 * 1024
@@ -21,7 +21,7 @@ export const problemTypes = {
   'id-conflict': {
     status: 409,
     title: 'Id already taken',
-    meaning: `A plant with this \`id\` already exists with a different ${listShown('or', '`')}. Nothing was changed.`,
+    meaning: `A plant with this \`id\` already exists with a different ${listFields('or', '`')}. Nothing was changed.`,
     advice:
       'Choose another `id`, or leave it out. Sending the same plant with the same `id` is a retry, and returns 200.',
   },
@@ -102,7 +102,7 @@ export const problems = {
   methodNotAllowed: (allowed: readonly string[]) =>
     define('method-not-allowed', `This path supports only ${joinWords(allowed, 'and')}.`),
   timeout: define('timeout', 'The request did not arrive in time.'),
-  idTaken: define('id-conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
+  idTaken: define('id-conflict', `A plant with this id already exists with a different ${listFields('or')}.`),
   bodyTooLarge: define('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
   urlTooLong: define('uri-too-long', 'The URL is too long.'),
   notJson: define('unsupported-media-type', 'The body must be application/json.'),

@@ -27,40 +27,40 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 }
 
 /** Headers of every response to a valid token, if requests are rate limited. */
-const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
+const rateHeaders = ['RateLimit-Policy', 'RateLimit'] as const
 
 /** Describes a problem response to a request whose headers could not be parsed. */
 function early(description: string) {
   return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
 }
 
-const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
+const listHeaders = ['ETag', 'Link', 'Cache-Control', 'Vary', ...rateHeaders] as const
 
 /** Error responses of both operations. */
 const errors = {
-  400: problem('The request is not valid. `errors` lists its faults and their locations.', ofRate),
+  400: problem('The request is not valid. `errors` lists its faults and their locations.', rateHeaders),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
+  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...rateHeaders]),
   408: early(problems.timeout.detail),
   414: problem(problems.urlTooLong.detail),
-  429: problem('Too many requests with this token. Nothing was changed.', ['Retry-After', ...ofRate]),
+  429: problem('Too many requests with this token. Nothing was changed.', ['Retry-After', ...rateHeaders]),
   431: early(problems.headTooLarge.detail),
-  500: problem(problems.internal.detail, ofRate),
+  500: problem(problems.internal.detail, rateHeaders),
 }
 
 /** Responses of the operation that adds a plant. */
 export const addPlantResponses = {
-  200: success('The plant is in the store and on stable storage.', Plant, ofRate),
+  200: success('The plant is in the store and on stable storage.', Plant, rateHeaders),
   ...errors,
-  409: problem(`${problems.idTaken.detail} Nothing was changed.`, ofRate),
-  413: problem(problems.bodyTooLarge.detail, ofRate),
+  409: problem(`${problems.idTaken.detail} Nothing was changed.`, rateHeaders),
+  413: problem(problems.bodyTooLarge.detail, rateHeaders),
   415: problem('The Content-Type is not JSON in UTF-8, or the body has a Content-Encoding.', [
     'Accept-Encoding',
-    ...ofRate,
+    ...rateHeaders,
   ]),
   503: problem(
     'The store cannot add the plant right now. `type` shows whether nothing was added or the outcome is unknown.',
-    ['Retry-After', ...ofRate],
+    ['Retry-After', ...rateHeaders],
   ),
 }
 
@@ -69,12 +69,12 @@ const listBytes = Type.Unsafe<Uint8Array | Readable>(PlantList)
 
 /** Responses of the operation that lists plants. */
 export const listPlantsResponses = {
-  200: success('The plants.', listBytes, ['Content-Encoding', ...ofList]),
+  200: success('The plants.', listBytes, ['Content-Encoding', ...listHeaders]),
   304: Type.Unsafe<undefined>({
     type: 'null',
     description: 'The list has not changed: an entity tag in `If-None-Match` is current.',
-    headers: pick(ofList),
+    headers: pick(listHeaders),
   }),
   ...errors,
-  503: problem('The list cannot be read right now.', ['Retry-After', ...ofRate]),
+  503: problem('The list cannot be read right now.', ['Retry-After', ...rateHeaders]),
 }

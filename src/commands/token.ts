@@ -117,8 +117,8 @@ function withTokens(options: DatabaseOptions, work: (table: TokenTable) => Promi
 async function findToken(table: TokenTable, text: string): Promise<Token> {
   const hash = hashToken(text)
   const isValid = isValidAt(Date.now())
-  const isMeant = (one: Token) => one.hash === hash || one.id === text || (one.name === text && isValid(one))
-  const found = (await table.all()).filter(isMeant)
+  const matches = (one: Token) => one.hash === hash || one.id === text || (one.name === text && isValid(one))
+  const found = (await table.all()).filter(matches)
   const [token, ...others] = found
   if (token === undefined)
     throw new CommandError(`no token has this id or text, and no valid token has this name (${listCommand})`)

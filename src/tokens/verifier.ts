@@ -45,7 +45,7 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), but clients send UTF-8.
   const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1').trim())
-  const own = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
+  const ownGrants = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of invalid tokens evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times from which invalid tokens are verified again. */
@@ -82,8 +82,8 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
 
   return function verify(token) {
     const digest = hashToken(token)
-    const mine = own.get(digest)
-    if (mine) return mine
+    const ownGrant = ownGrants.get(digest)
+    if (ownGrant) return ownGrant
     const grant = good.get(digest)
     const untilMs = grant?.untilMs ?? bad.get(digest)
     if (untilMs !== undefined && untilMs > monotonicNow()) return grant

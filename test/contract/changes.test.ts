@@ -39,7 +39,7 @@ async function serve(t: Test, copy: string) {
   }
 }
 
-const responseOf = { file: 'schemas/plant.ts', from: "'Plant',\n  Type.Object(shown," }
+const responseOf = { file: 'schemas/plant.ts', from: "'Plant',\n  Type.Object(returned," }
 
 test('a changed response schema changes the response and the contract', async (t) => {
   const copy = makeCopy(t, [{ ...responseOf, to: "'Plant',\n  Type.Object({ name }," }])
@@ -53,7 +53,7 @@ test('a changed response schema changes the response and the contract', async (t
 
 test('a changed response schema changes the types of the handlers, which cannot send another body', async (t) => {
   const copy = makeCopy(t, [
-    { ...responseOf, to: "'Plant',\n  Type.Object({ ...shown, rank: Type.Integer() }," },
+    { ...responseOf, to: "'Plant',\n  Type.Object({ ...returned, rank: Type.Integer() }," },
     { file: 'src/routes/list-plants.ts', from: 'send(body)\n', to: 'send({ list: body })\n' },
   ])
   const config = { extends: './tsconfig.json', include: ['src/routes'] }
@@ -74,8 +74,8 @@ test('a query parameter, a description and a response header come from the schem
     },
     {
       file: 'schemas/problems.ts',
-      from: "noToken: say('unauthorized', '",
-      to: "noToken: say('unauthorized', 'Oh. ",
+      from: "noToken: define('unauthorized', '",
+      to: "noToken: define('unauthorized', 'Oh. ",
     },
   ])
   const send = await serve(t, copy)

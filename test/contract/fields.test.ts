@@ -30,7 +30,7 @@ process.env.TEST_NODE_OPTIONS = preload(`
       const loaded = nextLoad(url, context)
       if (!url.endsWith('/schemas/plant.ts')) return loaded
       const more = ${JSON.stringify(Object.entries(added).map(([name, type]) => `${name}: ${type}`))}
-      const source = String(loaded.source).replace(/(const shown = {.*) }/, (_, start) => start + ', ' + more + ' }')
+      const source = String(loaded.source).replace(/(const returned = {.*) }/, (_, start) => start + ', ' + more + ' }')
       return { ...loaded, source }
     },
   })`).NODE_OPTIONS

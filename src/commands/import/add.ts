@@ -27,7 +27,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
     if (continued && before === '') changes.push(close(continued))
-    onBatch(await append(store, checked.kept.readPlants(done, last), changes), last)
+    onBatch(await append(store, checked.spool.readPlants(done, last), changes), last)
     before = value
     done = last
     // Other processes poll for the lock of a SQLite file: give them time to get it.

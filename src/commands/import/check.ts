@@ -1,6 +1,6 @@
 // Reads and checks a whole input before anything is added. Stores its plants and rejects in a temporary database.
 import { DatabaseSync } from 'node:sqlite'
-import { listShown, type NewPlant } from '../../../schemas/plant.ts'
+import { listFields, type NewPlant } from '../../../schemas/plant.ts'
 import type { Progress } from '../../cli/console.ts'
 import { serializeItem } from '../../plants/item.ts'
 import type { Entry, Store } from '../../store/engine.ts'
@@ -40,11 +40,11 @@ type Batch = { last: number; bytes: number; hash: string }
 
 /**
  * Checks all records. `plants`: number of valid records; `conflicts`: number of these with a conflicting id; `matches`:
- * earlier imports of a prefix; `newKey`: key of a new import's note; `kept`: the records. Rejects with InputError.
+ * earlier imports of a prefix; `newKey`: key of a new import's note; `spool`: the records. Rejects with InputError.
  */
 export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
   const readPlant = makePlantReader(source.form)
-  const kept = makeKeeper()
+  const spool = makeSpool()
   const notes = await readNotes(store)
   const notesByEnd = Map.groupBy(notes, ({ bytes }) => bytes)
   const checked = { records: 0, plants: 0, conflicts: 0, newKey: '' }
@@ -59,10 +59,10 @@ export async function checkInput(source: Source, store: Store | undefined, repor
       const { text, end } = record
       const read = reads[index]
       const isPlant = typeof read === 'object'
-      const fault = isPlant ? kept.addPlant(read, stored) : read
+      const fault = isPlant ? spool.addPlant(read, stored) : read
       if (read !== undefined && ++checked.records === 1) checked.newKey = nameNote(notes, hashTo(end))
       if (fault !== undefined) reporter.onFault(record, fault)
-      if (fault !== undefined || read === undefined) kept.addReject(text)
+      if (fault !== undefined || read === undefined) spool.addReject(text)
       checked.plants += Number(isPlant)
       checked.conflicts += Number(isPlant && fault !== undefined)
       if (isPlant) bytes = end
@@ -74,7 +74,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
     reporter.progress.show(checked.records, undefined, 'record')
     await reporter.progress.written()
   }
-  return { ...checked, notes, matches, batches, kept }
+  return { ...checked, notes, matches, batches, spool }
 }
 
 /** Prefix of the keys of all notes. */
@@ -93,13 +93,13 @@ function nameNote(notes: StoredNote[], firstHash: string): string {
   return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 
-const conflict = `a plant with this id already exists with a different ${listShown('or')}`
+const conflict = `a plant with this id already exists with a different ${listFields('or')}`
 
 /**
  * Stores records in a temporary database, which SQLite deletes. Plants are numbered from 1. The cache is larger than
  * the default, because ids may be in any order.
  */
-function makeKeeper() {
+function makeSpool() {
   const db = new DatabaseSync('')
   db.exec(`PRAGMA journal_mode = OFF; PRAGMA cache_size = -16000; BEGIN;
     CREATE TABLE plants (number INTEGER PRIMARY KEY, item TEXT NOT NULL, id INTEGER);

@@ -2,7 +2,7 @@
 import { tmpdir } from 'node:os'
 import { Readable } from 'node:stream'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { joinWords, listShown } from '../../../schemas/plant.ts'
+import { joinWords, listFields } from '../../../schemas/plant.ts'
 import { CommandError, count, doLongWork, type Progress, reportFile, separate } from '../../cli/console.ts'
 import { checkTarget, writeStreams } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
@@ -30,7 +30,7 @@ commas, semicolons, | or tabs (a first line such as sep=; is supported); - is st
 members or columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless you use --map
 or --ignore-unknown.
 
-The whole input is checked first. If a record is invalid, or its id exists with a different ${listShown('or')}, each fault is
+The whole input is checked first. If a record is invalid, or its id exists with a different ${listFields('or')}, each fault is
 reported with its line, and nothing is added. --skip-invalid adds the other records; --rejects writes the invalid ones to a
 new file in the format of the input: correct and import it.
 
@@ -96,7 +96,7 @@ async function importInput(job: Job) {
   const form = detectForm(head, flags)
   const checked = await checkAll(job, { form, head, chunks: input.chunks })
   if (input.isCut()) throw new InputError('was changed while it was read: run the same command again')
-  const { records, plants, conflicts, kept, reasons } = checked
+  const { records, plants, conflicts, spool, reasons } = checked
   const faults = records - plants + conflicts
   const isRefused = faults > 0 && !flags.skipInvalid
   const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
@@ -111,7 +111,7 @@ async function importInput(job: Job) {
   if (rejected.conflicting + rejected.rejected > 0) process.exitCode = 1
   await reportFile(flags.rejects, { valid, skipped, ...added, ...rejected, database, reasons }, text, flags)
   if (flags.rejects !== undefined && faults > 0)
-    await writeStreams(flags.rejects, { signal }, [Readable.from(kept.readRejects(form.format))])
+    await writeStreams(flags.rejects, { signal }, [Readable.from(spool.readRejects(form.format))])
   if (!isRefused) return closing
   const all = `faults in ${separate(faults)} of ${count(records, 'record')}`
   throw new CommandError(`${name}: nothing was added: ${all}; --skip-invalid adds the others`)

@@ -59,8 +59,8 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
 function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return async (after, last, mark) => {
-    const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
-    const page = await idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
+    const chosen = links.reduce((least, link) => (link.running() < least.running() ? link : least))
+    const page = await chosen.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
     if (page) return page
     throw new StoreUnavailable('unread', `the log does not contain plants ${after + 1} to ${last} of ${mark}`)
   }

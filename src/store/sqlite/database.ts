@@ -19,14 +19,14 @@ export type WriterOptions = { path: string; create: boolean }
 /**
  * `descriptor`: of the database, for syncs; `log`: of the write-ahead log. Neither is ever closed; see `syncFile`.
  */
-type Kept = { files: OpenFiles; descriptor: number; log: number }
+type OpenFileDescriptors = { files: OpenFiles; descriptor: number; log: number }
 export type OpenDatabase = ReturnType<typeof openDatabase>
 
 /**
  * Opens the file. `former`: the files that were open before, if it is reopened. Throws StoreRefused. `isSound`: false
  * if the disk was full, or after an error that leaves the state unknown: the next change must reopen the file.
  */
-export function openDatabase({ path, create }: WriterOptions, former?: Kept) {
+export function openDatabase({ path, create }: WriterOptions, former?: OpenFileDescriptors) {
   const db = new DatabaseSync(path, { open: false })
   try {
     refuseStrayLog(path)
