@@ -24,7 +24,7 @@ const get: Work = { method: 'GET', paths: [list], headers: servers.headers, stat
 const post: Work = { ...get, method: 'POST', paths: ['/plants'], connections: 64 }
 const unchanged: Work = { ...get, headers: { ...get.headers, 'If-None-Match': '*' }, status: 304 }
 const whole: Work = { ...get, paths: ['/plants'], connections: 1 }
-/** More than the cache holds. */
+/** More than fit into the cache. */
 const coldPages = 10_000
 
 const load = (work: Work, server: Server, name = server.name): Contender => ({

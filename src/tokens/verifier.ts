@@ -70,7 +70,7 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
 
   /** Finds the token with this id in the store. Its hash must equal `digest`. */
   async function findStored(id: string, digest: string): Promise<Grant | undefined> {
-    // The age of the grant counts from the start of the query: a slow answer may miss a revocation.
+    // The age of the grant counts from the start of the query: a slow response may miss a revocation.
     const askedMs = monotonicNow()
     const token = await inTime(table.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined

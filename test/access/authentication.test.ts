@@ -21,7 +21,7 @@ const challenge = (answer: { headers: Headers }) => answer.headers.get('www-auth
 const compose = (Authorization: string | undefined, body?: string, more: Record<string, string> = {}) =>
   composeParts({ headers: { Authorization, ...more }, ...(body !== undefined && { body }) })
 
-/** Opens a connection; `answer` resolves to the next bytes that it receives. */
+/** Opens a connection. `answer` resolves to the next bytes that it receives. */
 function open(t: Test, port: number) {
   const socket = connect(port, '127.0.0.1').setEncoding('latin1')
   t.teardown(() => socket.destroy())

@@ -212,7 +212,7 @@ test('while the issuer hangs, tokens with a known key are accepted, and the othe
   await until(async () => (await list(await two.sign({ jti: 'later' }))).status === 200)
 })
 
-test('refuses a token with 503 overloaded if 250 others wait for keys, and does not count answered ones', async (t) => {
+test('refuses a token with 503 overloaded if 250 others wait for keys, and counts only waiting ones', async (t) => {
   const issuer = await startIssuer(t)
   issuer.answer(() => {})
   const keys = keysOf(issuer.env, { limitMs: 200, pauseMs: 1 })

@@ -42,7 +42,7 @@ test('puts plants that arrive during a commit into the next batch', async (t) =>
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])
 })
 
-test('waits for clients that were just answered to join the next batch', async (t) => {
+test('waits for clients that just got a response to join the next batch', async (t) => {
   const sizes: number[] = []
   const commit: PlantLog['append'] = async (entries) => {
     sizes.push(entries.length)

@@ -139,7 +139,7 @@ before(async () => {
   await request(`${service.url}/plants`, { body: good })
 })
 
-/** Sends a request and asserts that the answer is a problem with this status. */
+/** Sends a request and asserts that the response is a problem with this status. */
 async function refuse(t: Test, status: number, parts: Parts) {
   const answer = await send(service.port, compose(parts))
   return { ...assertProblem(t, answer, status), headers: answer.headers }
@@ -272,7 +272,7 @@ test('a request of the largest size is accepted, and one byte more is refused', 
   }
 })
 
-test('after all these requests the store is unchanged, and the service still answers', async (t) => {
+test('after all these requests the store is unchanged, and the service still responds', async (t) => {
   const { text } = await request(`${service.url}/plants`)
   t.equal(text, JSON.stringify([{ name: good.name, tag: good.tag }]))
 })

@@ -63,7 +63,7 @@ test('refuses every addition in time while the file is locked, and adds nothing 
   t.equal((await request(`${url}/plants`)).text, '[{"name":"last","tag":""}]')
 })
 
-test('a service that stops while its file is locked answers waiting requests', async (t) => {
+test('a service that stops while its file is locked responds to waiting requests', async (t) => {
   const database = await sqlite.createDatabase(t)
   const service = await startService(t, { DATABASE_URL: database, LOG_LEVEL: 'error' }, createDirectory(t))
   const other = new DatabaseSync(fileURLToPath(database))
@@ -74,7 +74,7 @@ test('a service that stops while its file is locked answers waiting requests', a
     return socket
   })
   await Promise.all(sockets.map((socket) => once(socket, 'connect')))
-  // The service has received these requests once it answers a later one.
+  // The service has received these requests once it responds to a later one.
   await request(`${service.url}/plants`)
   const answers = sockets.map(async (socket) =>
     readAnswers((await socket.setEncoding('latin1').toArray()).join('')),
@@ -116,7 +116,7 @@ test('the deadline of the store is earlier than that of the request', async (t) 
   t.ok(Number(leftMs[2]) <= (storeLimitMs * 2) / 3)
 })
 
-test('a request gets 503 in time when the store never answers', async (t) => {
+test('a request gets 503 in time when the store never responds', async (t) => {
   const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
     ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /not known/],
     ['head', (url) => request(`${url}/plants`), /cannot be read/],

@@ -69,7 +69,7 @@ test('LOG_LEVEL=warn leaves access lines out', async (t) => {
   t.equal(service.output().stderr, '')
 })
 
-test('answers and shuts down even if nobody reads its log', async (t) => {
+test('responds and shuts down even if nobody reads its log', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
   // Access lines of 1 KB each.

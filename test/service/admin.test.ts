@@ -35,7 +35,7 @@ async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines 
   return { ...admin, url: admin.origin }
 }
 
-test('the service is not ready while its store cannot be written or does not answer', async (t) => {
+test('the service is not ready while its store cannot be written or does not respond', async (t) => {
   const [hanging, draining] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let state: 'works' | 'fails' | 'hangs' | 'drains' = 'works'
   let asked = 0
@@ -178,7 +178,7 @@ test('promtool accepts the alerts, and their tests pass', { skip: noPromtool }, 
   t.match(await run('promtool', ['test', 'rules', join(deploy, 'prometheus-rules.test.yml')]), { code: 0 })
 })
 
-test('with DRAIN_DELAY still answers after SIGTERM, but is not ready', async (t) => {
+test('with DRAIN_DELAY still responds after SIGTERM, but is not ready', async (t) => {
   const { service, admin } = await startReady(t, { DRAIN_DELAY: '3600' })
   service.child.kill('SIGTERM')
   await until(async () => (await ask(`${admin}/readyz`)).status === 503)
@@ -192,7 +192,7 @@ test('with DRAIN_DELAY still answers after SIGTERM, but is not ready', async (t)
   t.match(await service.stop(), { code: 0 })
 })
 
-test('is live but not ready until its database answers, and exits at once on SIGTERM', async (t) => {
+test('is live but not ready until its database responds, and exits at once on SIGTERM', async (t) => {
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
   const env = { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DRAIN_DELAY: '3600', DATABASE_URL }

@@ -43,13 +43,13 @@ const hex = (base64: string) => Buffer.from(base64, 'base64').toString('hex')
 
 function decode(body: Buffer): Span[] {
   const options = { longs: String, enums: String, bytes: String, defaults: true, arrays: true, oneofs: true }
-  // biome-ignore lint/suspicious/noExplicitAny: what the schema says
+  // biome-ignore lint/suspicious/noExplicitAny: decoded by the schema
   const { resourceSpans } = schema.toObject(schema.decode(body), options) as any
-  // biome-ignore lint/suspicious/noExplicitAny: what the schema says
+  // biome-ignore lint/suspicious/noExplicitAny: decoded by the schema
   return resourceSpans.flatMap(({ resource, scopeSpans }: any) =>
-    // biome-ignore lint/suspicious/noExplicitAny: what the schema says
+    // biome-ignore lint/suspicious/noExplicitAny: decoded by the schema
     scopeSpans.flatMap(({ spans }: any) =>
-      // biome-ignore lint/suspicious/noExplicitAny: what the schema says
+      // biome-ignore lint/suspicious/noExplicitAny: decoded by the schema
       spans.map((span: any) => ({
         ...span,
         ...{ traceId: hex(span.traceId), parentSpanId: hex(span.parentSpanId), status: span.status.code },

@@ -80,7 +80,7 @@ test('an unused connection does not delay a shutdown', async (t) => {
   t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
 })
 
-test('answers requests whose heads end after the signal', async (t) => {
+test('responds to requests whose heads end after the signal', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   const bodies = ['{"name":"a","tag":""}', '{']
   const requests = [...bodies.map((body) => compose({ body })), compose()]

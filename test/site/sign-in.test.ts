@@ -103,7 +103,7 @@ test('a reader signs in at the issuer, and the token is used like a pasted one',
   })
 })
 
-test('a dialog that is already open offers to sign in as soon as the issuer has answered', async (t) => {
+test('a dialog that is already open offers to sign in as soon as the issuer has responded', async (t) => {
   const answering = Promise.withResolvers<void>()
   mayAnswerPages = answering.promise
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)

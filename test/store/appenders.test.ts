@@ -282,7 +282,7 @@ test('a process whose file was replaced after an I/O error empties the log', asy
   t.equal((await listNames((await openFile(t, path)).store)).length, 10)
 })
 
-test('answers unknown when the file cannot grow, and keeps acknowledged plants', async (t) => {
+test('reports an unknown outcome when the file cannot grow, and keeps acknowledged plants', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const appender = await startAppender(t, path, { wrap: limited })
   const { added, answers } = await addMany(appender, 200)
@@ -296,7 +296,7 @@ test('answers unknown when the file cannot grow, and keeps acknowledged plants',
 
 const skip = skipWithout('strace')
 
-/** Starts an appender, and records its syncs, writes and answers in a file. */
+/** Starts an appender, and records its syncs, writes and responses in a file. */
 async function startTraced(t: Test, path: string, trace: string): Promise<Appender> {
   const calls = 'trace=fsync,fdatasync,write,pwrite64'
   return startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
@@ -357,7 +357,7 @@ test('the -wal is synced before a POST is answered', { skip }, async (t) => {
   const pid = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()
   process.kill(Number(pid), 'SIGTERM')
   await ended
-  // One letter per call: a write into the -wal, the return of a sync of it, an answer.
+  // One letter per call: a write into the -wal, the return of a sync of it, a response.
   const order = fs.readFileSync(trace, 'utf8').split('\n').map(nameCall).join('').replace(/W+/g, 'W')
   t.match(order, new RegExp(`(WSA){${plants}}`))
   t.equal(order.match(/A/g)?.length, plants)

@@ -21,7 +21,7 @@ export async function startAppender(t: Test, path: string, { wrap = [] }: { wrap
     pid: child.pid as number,
     /** The standard error so far. */
     errors: () => output().stderr,
-    /** Adds a plant; resolves to the answer of the process. */
+    /** Adds a plant; resolves to the response of the process. */
     add(name: string) {
       child.stdin.write(`${name}\n`)
       return next()
@@ -34,7 +34,7 @@ export async function startAppender(t: Test, path: string, { wrap = [] }: { wrap
   }
 }
 
-/** Adds `count` plants. Resolves to the names of the added ones, and to the other answers. */
+/** Adds `count` plants. Resolves to the names of the added ones, and to the other responses. */
 export async function addMany(appender: Pick<Appender, 'add'>, count: number) {
   const added: string[] = []
   const answers: string[] = []

@@ -1,4 +1,4 @@
-// Real file systems that run full or turn read-only: needs root and mount(8).
+// Real file systems that become full or read-only. Requires root and mount(8).
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -14,7 +14,7 @@ const plantsBetween = isFull ? 500 : 50
 /** No request may hang. */
 const promisedMs = 5000
 
-/** Adds plants one by one. Every second one has an id, and is sent again until it is acknowledged. */
+/** Adds plants one by one. Every second one has an id, and is retried until it is acknowledged. */
 async function write(writer: number, services: Service[], ledger: Ledger, stop: AbortSignal): Promise<void> {
   for (let n = 0; !stop.aborted; n++) {
     const plant = { name: `${writer}-${n}`, tag: 'chaos', ...(n % 2 === 0 && { id: writer * 1_000_000 + n }) }

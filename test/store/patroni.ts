@@ -78,7 +78,7 @@ export class Node {
     this.#patroni = start(this.directory, '/usr/bin/patroni', ['patroni.yml'])
   }
 
-  /** Sends a request to its Patroni; undefined without an answer. */
+  /** Sends a request to its Patroni; undefined without a response. */
   async ask(path: string, body?: object): Promise<Response | undefined> {
     const options = {
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
@@ -97,7 +97,7 @@ export class Node {
     process.kill(this.#postmaster as number, 'SIGKILL')
   }
 
-  /** Kills all processes of the node, like a failure of the machine. */
+  /** Kills all processes of the node, as a failure of the machine would. */
   kill(): void {
     const server = this.#postmaster
     this.signalPatroni('SIGKILL')
@@ -121,7 +121,7 @@ export class PatroniCluster {
     return `postgres://plants:${password}@${this.nodes.map(({ address }) => address)}/plants`
   }
 
-  /** The members in the view of the first Patroni that answers. */
+  /** The members in the view of the first Patroni that responds. */
   async members(by = this.nodes): Promise<Member[]> {
     for (const node of by) {
       const answer = await node.ask('/cluster')

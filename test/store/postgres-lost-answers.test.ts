@@ -35,7 +35,7 @@ async function start(t: Test) {
 }
 
 /**
- * Runs `work` and drops the answer to its COMMIT. Before the store can reconnect, runs `meddle`. `written`: a query
+ * Runs `work` and drops the response to its COMMIT. Before the store can reconnect, runs `meddle`. `written`: a query
  * that returns a row once the transaction is committed.
  */
 async function meddled<T>(

@@ -194,7 +194,7 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
   await cluster.failOver()
   t.strictSame(await eventually(() => add(store, 'b')), ['added'])
   deposed.signal('SIGCONT')
-  // Its connections still lead to the old primary, which answers.
+  // Its connections still lead to the old primary, which responds.
   await until(async () => (await eventually(() => listNames(other))).length === 2)
   t.strictSame(await eventually(() => other.log.append([entry('c', 1)])), ['added'])
   t.strictSame(await eventually(() => listNames(store)), ['a', 'b', 'c'])

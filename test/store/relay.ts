@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 import type { Test } from 'tap'
 
 /**
- * `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client;
+ * `before`: the message does not reach the server; `after`: the server's response to it does not reach the client;
  * `panic`: as if the server could not sync its log after it;
  * `vanish`: as if the host of the client had lost power: nothing is transferred, and the server is not notified.
  */
@@ -19,7 +19,7 @@ export class Relay {
   readonly #pairs = new Set<Pair>()
   #planned: { message: string; fault: Fault; broken: () => void } | undefined
   #frozen = false
-  /** Delays what the server sends, like a great distance. */
+  /** Delays what the server sends, as a long distance would. */
   delayMs = 0
 
   /** `target`: the port of the database. */

@@ -1,4 +1,4 @@
-// The directory of a SQLite store becomes inaccessible for moments: answers stay correct, and plants can still be
+// The directory of a SQLite store becomes inaccessible for moments: responses stay correct, and plants can still be
 // listed.
 import { chmodSync, chownSync } from 'node:fs'
 import { dirname } from 'node:path'

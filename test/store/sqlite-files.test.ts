@@ -1,5 +1,5 @@
-// The SQLite file disappears while the service runs: nothing is acknowledged, the operator is told once what to do, and
-// the service continues by itself with the same file, or after a restart with another one.
+// The SQLite file disappears while the service runs: nothing is acknowledged, one log line tells the operator what to
+// do, and the service resumes by itself with the same file, or after a restart with another one.
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -228,7 +228,7 @@ test('logs a file that cannot be checked, even if nothing is added', async (t) =
 /** A batch that takes long enough for the file to disappear during it. */
 const manyPlants = Array.from({ length: 50_000 }, (_, n) => `${n}`)
 
-test('answers unknown if the file disappears during a batch', async (t) => {
+test('reports an unknown outcome if the file disappears during a batch', async (t) => {
   const { store, path } = await openPlanted(t)
   const other = new DatabaseSync(path)
   t.teardown(() => other.close())

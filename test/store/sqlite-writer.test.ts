@@ -54,7 +54,7 @@ test('opens the file again after an I/O error, once it is back at its path', asy
   t.match(lines[0], { msg: 'plants cannot be added to the database' })
 })
 
-test('answers unknown when the writer thread ends, and adds nothing afterwards', async (t) => {
+test('reports an unknown outcome when the writer thread ends, and adds nothing afterwards', async (t) => {
   const started = once(process, 'worker')
   const { store, path } = await openFile(t)
   lock(t, path)
@@ -112,7 +112,7 @@ test('refuses a batch just before its deadline, and adds the next one', async (t
   t.strictSame(await listNames(store), ['in time'])
 })
 
-test('answers unknown if COMMIT fails', async (t) => {
+test('reports an unknown outcome if COMMIT fails', async (t) => {
   const { store } = await openFile(t)
   const { execute } = store.sql
   await execute('CREATE TABLE owner (id INTEGER PRIMARY KEY)')

@@ -75,7 +75,7 @@ function startShared(folder: string): void {
   const { PATH, TMPDIR, TEST_POSTGRES_BIN } = process.env
   const env = { PATH, TMPDIR, TEST_POSTGRES_BIN }
   const args = [script, folder, String(process.ppid)]
-  // Not to the output of this process, because tap waits until that is closed.
+  // Without the output of this process, because tap waits until that is closed.
   const log = openSync(join(folder, 'log'), 'w')
   spawn(process.execPath, args, { env, detached: true, stdio: ['ignore', log, log] }).unref()
   closeSync(log)

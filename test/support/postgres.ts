@@ -21,10 +21,10 @@ export const passwordRole = 'gardener'
 
 /** The directory that initdb made for the first server of this process. Copying it is ten times as fast. */
 let made: string | undefined
-/** Lets the next server be of another cluster. */
+/** Makes the next server belong to another cluster. */
 export const forgetCluster = () => (made = undefined)
 
-/** A server that is started elsewhere. */
+/** Represents a server that another process started. */
 export class DatabaseServer {
   readonly port: number
 
@@ -132,7 +132,7 @@ host replication all 127.0.0.1/32 trust\n`,
       throw new Error(`PostgreSQL did not start: ${readFileSync(join(this.directory, 'log'))}`)
   }
 
-  /** The eighth line of the pid file tells when it is ready (PostgreSQL's `src/include/utils/pidfile.h`). */
+  /** The eighth line of the pid file shows whether it is ready (PostgreSQL's `src/include/utils/pidfile.h`). */
   #isUp(): boolean {
     const file = join(this.data, 'postmaster.pid')
     const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
@@ -165,7 +165,7 @@ host replication all 127.0.0.1/32 trust\n`,
     if (this.#pid !== 0) signalAll(this.#pid, name)
   }
 
-  /** Stops the server like a failure of the machine. */
+  /** Stops the server as a failure of the machine would. */
   kill(): void {
     // Its shared memory, which nothing else would remove; the file has its id beside its key.
     const file = join(this.data, 'postmaster.pid')
@@ -175,7 +175,7 @@ host replication all 127.0.0.1/32 trust\n`,
     this.#pid = 0
   }
 
-  /** Restarts the server like a power failure: it keeps only what is on the disk. */
+  /** Restarts the server as after a power failure: with only what is on the disk. */
   async crash(): Promise<void> {
     const pids = [this.#pid, ...descendantsOf(this.#pid)]
     this.kill()

@@ -16,7 +16,7 @@ const typedStatuses = new Set<number>(Object.values(problemTypes).map(({ status 
 
 export type AnyAnswer = { status: number; headers: Headers; text: string }
 
-/** Asserts everything that holds for each problem of a status; returns the body. */
+/** Asserts everything that applies to each problem with a status; returns the body. */
 export function assertProblem(t: Test, answer: AnyAnswer, status: number): Problem {
   t.equal(answer.status, status)
   t.match(answer.headers.get('content-type'), /^application\/problem\+json(; charset=utf-8)?$/)

@@ -88,7 +88,7 @@ export function countReads({ log, ...store }: Store): { store: Store; reads: { c
   return { store: { ...store, log: { ...log, read } }, reads }
 }
 
-/** `unknown`: plants are added, but the answer is lost. `broken`: an unexpected error. */
+/** `unknown`: plants are added, but the outcome is lost. `broken`: an unexpected error. */
 export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */

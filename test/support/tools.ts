@@ -1,4 +1,4 @@
-// Programs that only some machines have. Tests that need one are skipped without it.
+// Programs that may be missing. Tests that need a missing one are skipped.
 import { chmodSync, existsSync, statSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 

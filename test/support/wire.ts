@@ -62,7 +62,7 @@ function exchangeBytes(port: number, bytes: string | Buffer, count: number): Pro
   })
 }
 
-/** Sends one request and resolves to its answer. */
+/** Sends one request and resolves to its response. */
 export async function send(port: number, bytes: string | Buffer): Promise<WireAnswer> {
   const [answer] = await exchange(port, bytes)
   if (!answer) throw new Error('the server closed the connection without a response')
