@@ -10,7 +10,7 @@ import { start } from './start.ts'
 
 export const audience = 'https://plants.example/store'
 
-/** Shared, because making an RSA key is slow. */
+/** Shared, because generating an RSA key is slow. */
 let rsa: KeyPairKeyObjectResult | undefined
 
 function makeKeys(alg: string) {

@@ -225,7 +225,7 @@ const failures: [part: 'source' | 'target', from: Engine, strike: string, mend: 
 ]
 
 for (const [part, first, strike, mend, reason] of failures)
-  test(`stops with one line if the ${part} fails, and continues when it is run again`, {
+  test(`fails with one line if the ${part} fails, and resumes when it is run again`, {
     skip: first === postgres && skip,
   }, async (t) => {
     const [from, to] = [await first.createDatabase(t), await sqlite.createDatabase(t)]

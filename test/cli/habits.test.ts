@@ -40,7 +40,7 @@ test('a command ends quietly with 0 when its reader closes the pipe', async (t) 
 
 const noFullDisk = existsSync('/dev/full') ? false : 'there is no /dev/full'
 
-test('reports stdout on a full disk in one line, with exit code 1', { skip: noFullDisk }, async (t) => {
+test('reports a full disk of stdout in one line, with exit code 1', { skip: noFullDisk }, async (t) => {
   for (const command of ['token list', 'export --quiet', `import - --dry-run <<<'{"name":"a","tag":""}'`]) {
     const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, fullStore)
     t.equal(stdout, '1\n')

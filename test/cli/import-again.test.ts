@@ -371,7 +371,7 @@ test('imports into the empty database of a killed import', async (t) => {
   }
 })
 
-test('stops with one line on a full disk, and continues when there is room', async (t) => {
+test('fails with one line on a full disk, and resumes when there is room', async (t) => {
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${directory}/plants.db`
   const path = writeInput(t, ndjson)

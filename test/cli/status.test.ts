@@ -18,7 +18,7 @@ async function read(t: Test, url: string) {
 }
 
 for (const engine of engines)
-  test(`${engine.name}: status shows what the store contains, beside a running service`, async (t) => {
+  test(`${engine.name}: status shows the contents of a store while a service runs`, async (t) => {
     const url = await engine.createDatabase(t)
     const missing = { code: 1, stdout: '', stderr: /^plant-store: [^\n]+\n$/ }
     t.match(await run(t, url), missing, 'the store does not exist')

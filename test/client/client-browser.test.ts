@@ -67,7 +67,7 @@ test('adds, lists, pages and retries on a page of another origin', async (t) => 
   t.same(await evaluate(retryAfter), [503, '1'], 'a page may read Retry-After')
 })
 
-test('has at most 3 KB in a bundle, and nothing if it is not used', async (t) => {
+test('adds at most 3 KB to a bundle, and nothing if it is not used', async (t) => {
   const bytes = gzipSync(await bundle(`export * from '${index}'`), { level: 9 }).length
   t.ok(bytes > 0 && bytes <= 3 * 1024, `${bytes} bytes`)
   t.equal(await bundle(`import '${index}'`), '')

@@ -183,7 +183,7 @@ test('a signal aborts a call that waits for its next attempt', { timeout: 60_000
   t.equal(front.seen.length, 1)
 })
 
-test('pages follow the Link header, and all plants come in order', async (t) => {
+test('follows the Link header, and returns all plants in order', async (t) => {
   const { store, front } = await setUp(t, [], soon, startFailing(t))
   const plants = Array.from({ length: 7 }, (_, index) => ({ name: `${index} 🌿`, tag: '' }))
   for (const plant of plants) await store.add(plant)
@@ -204,7 +204,7 @@ test('pages follow the Link header, and all plants come in order', async (t) => 
   await t.rejects(store.all({ pageSize: 0 }).next(), RangeError)
 })
 
-test('the client uses a base path and a fetch of the caller', async (t) => {
+test('the client uses the given base path and fetch', async (t) => {
   const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const urls: string[] = []
   const fetched = (url: string, init: RequestInit) => {

@@ -151,7 +151,7 @@ test('client and service handle added fields; the client refuses a response with
   await t.rejects(forgetful.add(plant), { cause: { message: 'The response is not from the Plant Store' } })
 })
 
-test('the help and the contract name added fields', async (t) => {
+test('the help and the contract contain added fields', async (t) => {
   const { run } = await makeRunner(t)
   const help = (await run('import', '--help')).stdout.replace(/\s+/g, ' ')
   t.match(

@@ -204,7 +204,7 @@ test('every other bad request gets its own status', async (t) => {
   }
 })
 
-test('bytes that are not HTTP get 400, and the connection ends', async (t) => {
+test('bytes that are not HTTP get 400, and the connection is closed', async (t) => {
   const { app, port } = service
   const { keepAliveTimeout } = app.server
   // A kept-alive connection would also be closed, but much later.

@@ -62,7 +62,7 @@ test('with HOST=:: logs the IPv4 address of a client in IPv4 form', { skip: noIp
   t.same(addresses, ['127.0.0.1'])
 })
 
-test('LOG_LEVEL=warn leaves access lines out', async (t) => {
+test('LOG_LEVEL=warn omits access lines', async (t) => {
   const service = await startService(t, { LOG_LEVEL: 'warn' }, createDirectory(t))
   await request(`${service.url}/plants`)
   t.match(await service.stop(), { code: 0 })

@@ -94,7 +94,7 @@ test('the admin server returns errors as problems, and every response has its he
   assertProblem(t, await send(port, 'GET /livez HTTP/1.1\r\n\r\n'), 400)
 })
 
-test('the metrics leave out values that the store does not return in time', async (t) => {
+test('the metrics omit values that the store does not return in time', async (t) => {
   let head = async (): Promise<{ position: number }> => ({ position: 7 })
   const { url, attachStore, meter } = await startAdmin(t)
   attachStore(makeStore({ head: () => head() }))
@@ -206,7 +206,7 @@ test('is live but not ready until its database responds, and exits at once on SI
   t.notMatch(service.output().stderr, /secret/)
 })
 
-test('the health check of the image asks the service without a proxy', async (t) => {
+test('the health check of the image queries the service directly, not through a proxy', async (t) => {
   const { url, drain, attachStore } = await startAdmin(t)
   attachStore(makeStore())
   const { port } = new URL(url)

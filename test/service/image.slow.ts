@@ -24,7 +24,7 @@ async function podman(...args: string[]): Promise<string> {
 
 if (options.skip === false) tap.teardown(() => run('podman', ['rmi', '--force', image]))
 
-/** Starts a container on a volume; both go when the test ends. Resolves when the service is ready. */
+/** Starts a container on a volume; both are removed when the test ends. Resolves when the service is ready. */
 async function start(t: Test) {
   const name = `plant-store-test-${process.pid}`
   t.teardown(async () => {
@@ -38,7 +38,7 @@ async function start(t: Test) {
   return { name, url: await findUrl(name) }
 }
 
-/** `starts`: how often the container was started; its log has the lines of each start. */
+/** `starts`: the number of starts of the container; its log has the lines of each start. */
 async function findUrl(name: string, starts = 1): Promise<string> {
   for (;;) {
     const { stdout, stderr } = await run('podman', ['logs', name])

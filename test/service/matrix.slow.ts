@@ -75,7 +75,7 @@ async function runThere(t: Test, env: NodeJS.ProcessEnv, ...[command = '', ...ar
   return stdout
 }
 
-/** Runs npm start, the curl line that it prints, and SIGTERM to npm, or to its group if npm passes no signal on. */
+/** Runs npm start, the curl line that it prints, and SIGTERM to npm, or to its group if npm forwards no signal. */
 async function startAndStop(t: Test, env: NodeJS.ProcessEnv, passesSignals: boolean): Promise<void> {
   const { child, ended, listening, output } = spawnProgram(t, 'npm', ['start'], {
     cwd: clone,

@@ -26,7 +26,7 @@ let commit: string
 const isInstalled = () => fs.existsSync(command)
 const skip = (t: Test, reason: string) => t.pass('not tried', { skip: reason })
 
-test('npm run release makes the artefacts and their checksums, and leaves the clone unchanged', async (t) => {
+test('npm run release creates the artefacts and their checksums, and leaves the clone unchanged', async (t) => {
   const clone = join(directory, 'clone')
   const release = join(directory, 'release')
   copyClone(clone, true)

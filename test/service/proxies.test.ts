@@ -58,7 +58,7 @@ async function checkProxy(t: Test, service: Behind, to: Address): Promise<void> 
 }
 
 for (const { name, skip, start } of Object.values(proxies))
-  test(`${name} forwards requests, responses, problems and the address of the client`, { skip }, async (t) => {
+  test(`${name} forwards requests, responses and the address of the client`, { skip }, async (t) => {
     const { service, lock } = await startFilled(t)
     const { said, ...to } = await start(t, service)
     await checkProxy(t, service, to)

@@ -87,7 +87,7 @@ const oldCaddy = () =>
   /^v?2\.([0-6]|7\.[0-5])\b/.test(execFileSync('caddy', ['version'], { encoding: 'utf8' }))
 
 for (const { name, skip, start: startProxy } of Object.values(proxies))
-  test(`${name}: a client detects that a list was cut`, { skip }, async (t) => {
+  test(`${name}: a client detects that a list was truncated`, { skip }, async (t) => {
     if (name === 'caddy' && oldCaddy()) return t.pass('', { skip: 'it needs Caddy 2.7.6' })
     const DATABASE_URL = await sqlite.createDatabase(t)
     await fillLarge(await open(t, DATABASE_URL))

@@ -67,7 +67,7 @@ test('a token is kept only in its tab until Logout, and without one the page say
   await page.waitForSelector('.explanation')
 })
 
-test('Execute works as soon as it is enabled, and the page loads less than 0.8 MB, all of it from here', async (t) => {
+test('Execute works as soon as it is enabled, and the page loads less than 0.8 MB, all of it from the service', async (t) => {
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   const loaded = (await page.evaluate(
     'performance.getEntriesByType("resource").map(({ name, transferSize }) => [name, transferSize])',
@@ -125,7 +125,7 @@ test('authorizing and adding a plant work with the keyboard only', async (t) => 
   t.same(faults, [])
 })
 
-/** Rules that Swagger UI itself breaks. */
+/** Rules that Swagger UI itself violates. */
 const ofSwagger = [
   'button-name',
   'heading-order',

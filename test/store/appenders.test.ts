@@ -342,7 +342,7 @@ test('each start syncs the file and its directory, and each directory that it cr
 
 const plants = 10
 
-test('the -wal is synced before a POST is answered', { skip }, async (t) => {
+test('the -wal is synced before the response to a POST', { skip }, async (t) => {
   const directory = createDirectory(t)
   const trace = join(directory, 'trace')
   const calls = 'trace=fsync,fdatasync,write,writev,sendto,sendmsg,pwrite64'

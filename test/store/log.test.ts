@@ -63,7 +63,7 @@ for (const engine of everyEngine) {
       t.equal((await log.head()).position, 1)
     })
 
-    t.test('changes a note, and adds, only from its current value; finds notes by prefix', async (t) => {
+    t.test('changes a note, and adds, only from its expected value; finds notes by prefix', async (t) => {
       const { notes, log } = await openNew(t, engine)
       const change = (key: string, before: string, value: string, ...entries: Entry[]) =>
         log.append(entries, { notes: [{ key, before, value }] })

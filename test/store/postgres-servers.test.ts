@@ -20,7 +20,7 @@ const { leaseMs } = await import('../../src/store/postgres/session.ts')
 const unread = unavailable('unread')
 const timeout = 120_000
 
-tap.test('does not read an old primary that is still running', { timeout }, async (t) => {
+tap.test('does not read from an old primary that is still running', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const relays = await Promise.all(cluster.ports.map((port) => startRelay(t, `postgres://127.0.0.1:${port}`)))
   const hosts = relays.map(({ port }) => `127.0.0.1:${port}`)
@@ -208,7 +208,7 @@ tap.test('does not return to a primary that was deposed and came back', { timeou
   t.strictSame(await deposed.query('SELECT max(position)::int AS last FROM plants'), [{ last: 1 }])
 })
 
-tap.test('leaves a deposed primary for one that is far away', { timeout }, async (t) => {
+tap.test('switches from a deposed primary to a distant one', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const { relay, port } = await startRelay(t, String(cluster.standbys[0]?.url()))
   // Opening a session takes four round trips, which is longer than a check of the timelines is awaited.

@@ -116,7 +116,7 @@ for (const engine of engines)
     }
   })
 
-test('turns an empty file into a database, and creates missing directories for its user alone', async (t) => {
+test('turns an empty file into a database, and creates missing directories only for its user', async (t) => {
   const directory = createDirectory(t)
   const empty = join(directory, 'plants.db')
   fs.writeFileSync(empty, '')

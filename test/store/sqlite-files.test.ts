@@ -201,7 +201,7 @@ test('is not created beside the -wal or the -shm of a file that was moved away',
   t.notOk(fs.existsSync(path))
 })
 
-test('is not opened by a link while a log with plants is next to the link', async (t) => {
+test('is not opened through a link while a log with plants is next to the link', async (t) => {
   const { path } = await openPlanted(t)
   const file = join(createDirectory(t), 'file.db')
   const link = join(createDirectory(t), 'plants.db')
