@@ -16,7 +16,7 @@ const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
-  // A command may have set 1 before its stdout was closed.
+  // A command may already have set exit code 1 when its stdout is closed.
   process.exitCode = Math.max(explain(error as NodeJS.ErrnoException), Number(process.exitCode ?? 0))
 }
 

@@ -30,7 +30,7 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Methods with a label value each. All others share one, so that a scan adds no time series. */
+/** Methods that have their own label value. All others share one, so that scanners add no time series. */
 const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
 /** Gauges of prom-client that violate the naming rules of Prometheus; the metrics without `_total` have more detail. */

@@ -45,7 +45,7 @@ export async function runService(settings: Settings): Promise<void> {
     await close()
     await log.end(signal)
   }
-  // Before the database is opened, because that may take long.
+  // Before the database is opened, because that may take a long time.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     // Loaded only if it is enabled, because loading takes a seventh of the startup time.

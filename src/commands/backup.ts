@@ -81,13 +81,13 @@ async function writeVerified(from: string, options: CopyOptions) {
   const copy = join(process.env.TMPDIR || dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
   const file = await open(copy)
-  // The file disappears with the open descriptor, even if the process is killed.
+  // Deleted at once: the contents disappear when the descriptor is closed, even by a kill.
   rmSync(copy)
   await pipeline(file.createReadStream(), process.stdout, { end: false })
   return report
 }
 
-/** Runs the command `verify` on a copy, in a process that can be aborted. Rejects with CommandError for a fault. */
+/** Runs the command `verify` on a copy, in a process that can be aborted. Rejects with CommandError for faults. */
 async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   progress.end()
   const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))

@@ -97,7 +97,9 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
 
 type LogEntry = StoredPlant | { position: number; reason: string }
 
-/** Reads pages; an unreadable page plant by plant. Without a head, stops at the first page without a readable plant. */
+/**
+ * Reads page by page, or an unreadable page plant by plant. Without a head, stops at a page without a readable plant.
+ */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   const readPlant = (position: number): Promise<LogEntry[]> =>

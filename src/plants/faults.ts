@@ -11,7 +11,7 @@ export const ajvOptions = {
   useDefaults: false,
   allErrors: true,
   verbose: true,
-  // A test validates the schemas; doing so at each start would lengthen it by a twentieth.
+  // A test validates the schemas; validating them at each start would lengthen the start by a twentieth.
   validateSchema: false,
   keywords: [
     { keyword: wellFormed, type: 'string', validate: (_: true, text: string) => text.isWellFormed() },

@@ -9,7 +9,7 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 const maxWaiting = 4096
 /** A plant with a closer deadline is not added, because its deadline would apply to the whole batch. */
 const shortestAttemptMs = 500
-/** Maximum wait for a fuller batch, and the resolution of timers; a turn of the event loop is shorter. */
+/** Maximum wait for a larger batch, and the resolution of timers; a turn of the event loop is shorter. */
 const maxGatherMs = 3
 const timerMs = 1
 /** Time after the deadline for the store to report its own time-out, which has more detail. */

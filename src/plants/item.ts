@@ -9,7 +9,7 @@ import { Plant } from '../../schemas/plant.ts'
  */
 export const itemFormat = 1
 
-/** Serializes a plant, without the id of a new plant. */
+/** Serializes a plant. Omits the id of a new plant. */
 export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)
 
 /** Maximum size of an item: strings of maximum length at four bytes per character, and 24 bytes for other values. */

@@ -13,7 +13,7 @@ import type { Range } from './names.ts'
 
 /** Maximum size of a page. With smaller pages a long list takes longer; with larger ones it uses more memory. */
 const pageBytes = 256 * 1024
-/** Number of plants that fit into a page at any size. */
+/** Number of plants of maximum size that fit into a page. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 /** Below the limit, because plants differ in size. */
 const aimedBytes = 0.9 * pageBytes
@@ -141,7 +141,7 @@ export class Pages {
       if (part !== first) part.array[0] = comma
       yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return
-      // One part of all lists per turn of the event loop: Node accepts one connection per turn.
+      // All lists together yield one part per turn of the event loop: Node accepts one connection per turn.
       this.#turn = this.#turn.then(() => new Promise(setImmediate))
       await this.#turn
     }

@@ -53,7 +53,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const logger = app.log as Logger
   const failures = makeOutage(logger, { failed: 'requests failed because the store was unavailable' })
   const refusals = makeOutage(logger, { failed: 'requests were refused because too many are in progress' })
-  // Node would send 100 Continue before the token is verified, and refuse other expectations without a problem.
+  // Node would send 100 Continue before the token is verified, and refuse other expectations without problem details.
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.decorateReply('problem', undefined)

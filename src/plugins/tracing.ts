@@ -68,7 +68,7 @@ function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): Sp
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)
   return {
     export(spans, done) {
-      // @fastify/otel sets the status of all errors, but a 4xx is no error of a server (OpenTelemetry, HTTP spans).
+      // @fastify/otel sets the status of all errors, but a 4xx is not a server error (OpenTelemetry, HTTP spans).
       for (const { attributes, status } of spans)
         if (Number(attributes['http.response.status_code']) < 500)
           Object.assign(status, { code: 0, message: undefined })

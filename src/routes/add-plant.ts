@@ -30,7 +30,7 @@ const schema = {
 
 const config = { scope: 'plants:write' } as const
 
-/** Sends 100 Continue on the same conditions as Node (RFC 9110, section 10.1.1), unless the body is too large. */
+/** Sends 100 Continue under the same conditions as Node (RFC 9110, section 10.1.1), unless the body is too large. */
 const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
   const { expect = '', 'content-length': length = 0 } = raw.headers
   const isAsked = /(^|\W)100-continue($|\W)/i.test(expect) && raw.httpVersionMinor > 0

@@ -38,7 +38,7 @@ export interface Store {
   readonly tokens: TokenTable
   /** Reads the notes with a key prefix: values by key. A note contains the progress of an import. */
   notes(prefix: string): Promise<Map<string, string>>
-  /** Reads the rows of plants at positions `after` + 1 to `last`; at most the first `most`. */
+  /** Reads the rows of plants at positions `after` + 1 to `last`; at most `most` of them. */
   plants(after: number, last: number, most: number): Promise<StoredPlant[]>
   /** Finds the items of plants by id. */
   find(ids: number[]): Promise<Map<number, string>>
@@ -109,8 +109,8 @@ export interface TokenTable {
   /** Adds a token; false if its id exists, or if another token with its name is valid at its `createdAt`. */
   add(token: Token): Promise<boolean>
   /**
-   * Adds a token that replaces a former token, which then expires at `expiresAt`. False if at the time `at` the former
-   * token is not valid, or has an expiry and a newer valid token has its name.
+   * Adds a token that replaces a former token, which then expires at `expiresAt`. False if, at the time `at`, the
+   * former token is not valid, or has an expiry and a newer valid token has the same name.
    */
   replace(former: Pick<Token, 'id' | 'expiresAt'>, token: Token, at: number): Promise<boolean>
   /** False if the token does not exist or is revoked. */

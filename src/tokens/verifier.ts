@@ -48,7 +48,7 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   const ownGrants = new Map(accessTokens.map((token, index) => [hashOwn(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of invalid tokens evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
-  /** Times from which invalid tokens are verified again. */
+  /** When each invalid token may be verified again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
   /** Tokens that are being verified, so that concurrent requests with the same token share a verdict. */
   const verifying = new Map<string, Promise<Grant | undefined>>()

@@ -59,8 +59,8 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
 
 /**
  * Finds the import that an input continues. With --again: the longest interrupted import with --again. Otherwise: the
- * longest match; among equals, the first with no fewer valid plants than now, or else the first. `matches` is sorted by
- * end, then like `notes`. Throws CommandError if the imported part has changed.
+ * longest match; among equally long ones, the first that accepted at least as many plants as this import, or else the
+ * first. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
   if (again) return matches.findLast(({ isAgain, isOpen }) => isAgain && isOpen)

@@ -12,10 +12,10 @@ export type Checked = Awaited<ReturnType<typeof checkInput>>
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
 /**
- * The progress of one import, which the store keeps permanently. If a later input starts with the same bytes, it is
- * imported from the end of them on, with a separate note. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256
- * (hex) of the consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is
- * running or was interrupted; `isAgain`: it began with --again.
+ * The progress of one import, which the store keeps permanently. If a later input starts with the same bytes, its
+ * import skips them, and has a separate note. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex) of the
+ * consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is running or was
+ * interrupted; `isAgain`: it began with --again.
  *
  * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
  * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each

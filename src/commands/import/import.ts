@@ -135,7 +135,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
 
-/** Adds the plants after an earlier import. `skipped`: number of its plants without conflicts, which are in `conflict`. */
+/** Adds plants after an earlier import. `skipped`: number of its plants without conflicts; `conflict`: of others. */
 async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { byteOrderMark, type Form, type Input, InputError } from './input.ts'
 
-/** Maximum size of a record, and of the search for the closing quotation mark of a cell. */
+/** Maximum size of a record, and maximum distance to the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
 
 /**

@@ -57,7 +57,7 @@ export function makeLink(servers: Servers, role: Role) {
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
         const session = await open(deadlineMs, () => failure)
-        // An attempt that cannot succeed would end the session for all others.
+        // An attempt that cannot succeed would end the session of all other work.
         if (deadlineMs - performance.now() < shortestAttemptMs) break
         return await attempt(session, work, deadlineMs)
       } catch (error) {

@@ -10,7 +10,7 @@ import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
 import { createStore, type FoundStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
-/** The purpose of a connection; each has one. */
+/** The purpose of a connection. */
 export type Role = 'head' | 'look-up' | 'writer' | 'last-use' | `read-${number}`
 
 /** Log messages about connections. The error handler logs the requests that fail. */
@@ -147,7 +147,7 @@ export class Servers {
         // Another standby may lack plants that were read before.
         if (isOther && this.isReading && this.#followed)
           throw new Error('it is not the server that this command was reading from')
-        // To read, use a standby only after no primary was found: the URL may name only a standby.
+        // To read, use a standby only after an attempt that found no primary: the URL may name only standbys.
         const hasPrimary = all.some(({ timeline }) => timeline)
         if (isOther && !session.timeline && (hasPrimary || !this.#pauseMs)) throw new Error('it is a standby')
         this.#refuseDeposed(session, all)

@@ -24,8 +24,8 @@ export const leaseMs = 1000
 
 /**
  * Returns a function that runs `check` unless a successful check began in the last `leaseMs`. Concurrent callers share
- * a check, whenever it began, and wait for it only if the last successful check began more than `patienceMs` ago: with a
- * longer `patienceMs` than `leaseMs`, `check` must not reject.
+ * a check, whenever it began, and wait for it only if the last successful check began more than `patienceMs` ago. If
+ * `patienceMs` exceeds `leaseMs`, `check` must not reject.
  */
 export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): () => Promise<void> {
   let provenMs = -Infinity

@@ -43,7 +43,7 @@ export function makeWriter(link: Link, heads: Link, minors: Link) {
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     /** The transaction whose COMMIT was sent, until another attempt shows that it is not in the log. */
     let sent: { result: T; trace: QueryConfig | 'none' } | undefined
-    /** True once a server had it: its outcome is unknown even if the next server lacks it. */
+    /** True once a server had the transaction: the outcome is then unknown even if the next server lacks it. */
     let wasFound = false
     const attempt = async (session: Session) => {
       if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the response to COMMIT was lost')

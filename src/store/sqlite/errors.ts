@@ -1,6 +1,6 @@
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte is the primary code.
 const [busy, ioError, corrupt, full, cannotOpen, notADatabase] = [5, 10, 11, 13, 14, 26]
-/** Memory and disk may differ after these errors. */
+/** After these errors, memory and disk may differ. */
 const broken = [ioError, corrupt, cannotOpen, notADatabase]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
 const unsynced = [1034, 1290]
