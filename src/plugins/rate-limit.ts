@@ -20,7 +20,7 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
   // Without options, it counts in the cache of the plugin.
   const takeNext = app.createRateLimit()
-  // One at a time: the plugin reads a shared count after an `await`, so concurrent requests would get the last count.
+  // One at a time: the plugin reads a shared count after an `await`, so concurrent requests would share the last one.
   let turn: Promise<unknown> = Promise.resolve()
   const policy = `"default";q=${count};w=${perMs / 1000}`
 
