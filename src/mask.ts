@@ -7,7 +7,7 @@ const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
  */
 const jwtLike = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
 const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
-const passwordInQuery = /([?&](?:ssl)?password=)[^&#\n]*/gi
+const passwordInQuery = /([?&](?:ssl)?password=)[^&\n]*/gi
 
 /**
  * Returns a function that masks secrets in a string, including percent-encoded ones. Very short tokens are not masked,

@@ -1,4 +1,5 @@
 // The types of settings: validation and decoding.
+import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
@@ -95,9 +96,9 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
 /** true, false, or addresses for @fastify/proxy-addr. No hop count: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
-  // ipaddr.js would read 127.1 as 127.0.0.1.
-  const isShort = proxies.some((proxy) => /^[\dxa-f]+(\.[\dxa-f]+){0,2}(\/|$)/i.test(proxy))
-  const areAddresses = !isShort && attempt(() => proxyAddr.compile(proxies)) !== undefined
+  // ipaddr.js would read 127.1 as 127.0.0.1, and 010.0.0.1 as 8.0.0.1.
+  const isOdd = proxies.some((proxy) => /\d/.test(proxy) && isIP(proxy.split('/', 1)[0] as string) === 0)
+  const areAddresses = !isOdd && attempt(() => proxyAddr.compile(proxies)) !== undefined
   return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
 })
 

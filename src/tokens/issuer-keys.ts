@@ -40,15 +40,19 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   let waiting = 0
 
   /**
-   * Verifies the signature of a token, if necessary after a load: the issuer may have replaced a key that has no id, or
-   * has the same id. Rejects with StoreUnavailable if too many tokens wait.
+   * Verifies the signature of a token, with an unknown key after a load. Rejects with StoreUnavailable if too many
+   * tokens wait.
    */
   async function verify(header: JWSHeaderParameters, token: string): Promise<Verdict> {
     // Read before this token may start a load, so that the load counts for it.
     const nowMs = now()
-    // Awaited, because the issuer may have withdrawn a key during a pause without tokens.
-    if (nowMs - loadedMs > freshMs) await load()
-    if ((await check(header, token)) === 'valid') return 'valid'
+    // When the last load that has ended began. If it failed, old keys are used without waiting for the next one.
+    const endedMs = loading ? earlierMs : triedMs
+    if (nowMs - loadedMs > freshMs) await (nowMs - endedMs > freshMs ? load() : void load())
+    const verdict = await check(header, token)
+    // The issuer may have replaced a key that has no id, or kept the id.
+    if (verdict === 'signature') void load()
+    if (verdict) return verdict
     const hash = hashToken(token)
     const sinceMs = missed.get(hash) ?? nowMs
     missed.set(hash, sinceMs)

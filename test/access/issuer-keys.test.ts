@@ -1,6 +1,7 @@
 // The keys of an issuer: where they are fetched from, how often, and what happens while the issuer fails.
-import type { RequestListener } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
 import { describeFailure } from '../../src/outage.ts'
 import { loadSettings } from '../../src/settings.ts'
@@ -246,6 +247,16 @@ test('keys are used for 24 hours after they were last loaded', async (t) => {
   issuer.answer(fail)
   nowMs += staleMs - 1
   t.equal(await verify(), 'valid')
+  const hanging = new Promise<ServerResponse>((resolve) => issuer.answer((_, response) => resolve(response)))
+  t.equal(await verify(), 'valid')
+  t.equal(
+    await Promise.race([keys.load(), setImmediate('pending')]),
+    'pending',
+    'a later load delays nothing',
+  )
+  const response = await hanging
+  response.destroy()
+  await keys.load()
   nowMs += 5001
   for (let n = 0; n < 3; n++) t.equal(await verify(), 'unavailable')
   issuer.answer(undefined)
@@ -254,7 +265,7 @@ test('keys are used for 24 hours after they were last loaded', async (t) => {
   t.match(lines, [{ msg: /cannot be loaded/ }, { msg: /loaded again/ }])
 })
 
-test('a replaced key with the same id, or without one, verifies tokens after a load', async (t) => {
+test('a replaced key with the same id, or without one, verifies tokens after the next load', async (t) => {
   for (const kid of ['one', undefined]) {
     const issuer = await startIssuer(t)
     let nowMs = 0
@@ -263,7 +274,11 @@ test('a replaced key with the same id, or without one, verifies tokens after a l
       const { sign, jwk } = await issuer.makeSigner('one')
       issuer.publish({ ...jwk, kid })
       nowMs += 5000
-      t.equal(await keys.verify({ alg: 'ES256', ...(kid && { kid }) }, await sign({}, { kid })), 'valid')
+      const token = await sign({}, { kid })
+      const verify = () => keys.verify({ alg: 'ES256', ...(kid && { kid }) }, token)
+      if (round > 0) t.equal(await verify(), 'signature')
+      await keys.load()
+      t.equal(await verify(), 'valid')
     }
   }
 })

@@ -111,7 +111,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   ],
   TRUST_PROXY: [
     ...['yes', 'proxy.test', '1', '10.0.0.0/33', '10.0.0.0/8/8', 'fc00::/129', '10.0.0.1,x', ','],
-    ...['10.0.0.0/0x8', '10.0.0.0/255.0.255.0', '::1/255.0.0.0', '127.1', '0x7f.1/32'],
+    ...['10.0.0.0/0x8', '10.0.0.0/255.0.255.0', '::1/255.0.0.0', '127.1', '010.0.0.1'],
   ],
   CORS_ORIGIN: [
     ...[',', '*', '*,https://a.test', 'a.test', 'https://a.test/', 'https://a.test?a', 'https://a:b@a.test'],
@@ -239,7 +239,7 @@ test('masks the password anywhere in a URL', async (t) => {
     ['postgres://a:b:c@h/d', 'postgres://a:***@h/d'],
     ['postgres://a:b@c@h,i/d', 'postgres://a:***@h,i/d'],
     ['postgres://h/d?sslpassword=a&user=b', 'postgres://h/d?sslpassword=***&user=b'],
-    ['postgres://h/d?user=a&password=b#c', 'postgres://h/d?user=a&password=***#c'],
+    ['postgres://h/d?user=a&password=b#c', 'postgres://h/d?user=a&password=***'],
   ] as const)
     t.equal(maskUrl(url), shown)
 })

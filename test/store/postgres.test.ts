@@ -146,7 +146,7 @@ testPostgres('refuses parameters of a URL that the driver would ignore silently'
     'postgres://a@h/plants?sslmode=verify-full&sslrootcert=ca.pem',
     'postgres://a@h,i:5433/plants?sslmode=disable',
     'postgres:///plants?host=/run/postgresql&user=a&password=b%40c%3Fd&port=5433&options=-c%20search_path%3Da',
-    'postgres://a:b@h/plants?sslmode=require',
+    'postgres://a@h/plants?sslmode=require&password=b?c#d',
     'file:data/a%3Fb.db',
   ]
   for (const url of good) t.equal(faultOf(url), undefined, url)

@@ -92,7 +92,10 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
   return undefined
 }
 
-/** `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal. */
+/**
+ * `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal; `isUtf8`: a byte
+ * order mark says so.
+ */
 export type Form = {
   format: 'ndjson' | 'json' | 'csv'
   map: Partial<Record<keyof NewPlant, string>>
@@ -100,9 +103,10 @@ export type Form = {
   delimiter: string
   quote: string
   trim: boolean
+  isUtf8: boolean
 }
 /** A mapping implies `ignoreUnknown`. */
-export type FormOptions = Partial<Omit<Form, 'format'>>
+export type FormOptions = Partial<Omit<Form, 'format' | 'isUtf8'>>
 
 const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
@@ -136,7 +140,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter === 'tab' ? '\t' : (options.delimiter ?? findDelimiter(text))
-  return { format, map, ignoreUnknown, delimiter, quote, trim }
+  return { format, map, ignoreUnknown, delimiter, quote, trim, isUtf8: text.length < head.length }
 }
 
 /** True if the first line is an object with the required members of a plant, or JSON before a line with an object. */

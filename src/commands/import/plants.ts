@@ -24,7 +24,7 @@ const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]>
 export function makePlantReader(form: Form) {
   const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
   const findFault = makePlantCheck()
-  let isKnownUtf8 = false
+  let { isUtf8: isKnownUtf8 } = form
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
     const isValid = isAscii(text) || isUtf8(Buffer.from(text, 'latin1'))

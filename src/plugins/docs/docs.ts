@@ -31,10 +31,11 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       if (reply.problem === undefined) reply.headers(headers)
     })
     scope.addHook('onRequest', async ({ raw, url, routeOptions }, reply) => {
+      const page = `${basePath}docs`
       // Swagger UI would generate the YAML for each request, which takes milliseconds.
-      if (routeOptions.url === `${basePath}docs/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
+      if (routeOptions.url === `${page}/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
       // Swagger UI resolves its files against the whole URL.
-      if (/^[^?]*\/docs\/?\?/.test(url)) return reply.redirect(`${basePath}docs`)
+      if (url.includes('?') && routeOptions.url?.replace(/\/$/, '') === page) return reply.redirect(page)
       // @fastify/static must ignore ranges, and preconditions other than If-None-Match.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]

@@ -14,9 +14,11 @@ export function findUrlFault(url: string): string | undefined {
   // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
   if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
-  const { search, searchParams: given } = new URL(urls[0] as string)
+  const [, query = ''] = url.split(/\?(.*)/s)
+  const given = new URLSearchParams(query)
   // Percent-encoded names are unknown: the masks would miss them.
-  const unknown = search.match(/(?<=[?&])[^=&]+/g)?.find((name) => !known.includes(name))
+  const names = query.split('&').map((part) => part.split('=', 1)[0])
+  const unknown = names.find((name) => name && !known.includes(name))
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
   const isKnown = sslModes.includes(given.get('sslmode') ?? 'disable')
