@@ -50,9 +50,9 @@ export function listFields(word: 'and' | 'or', quote = ''): string {
   return joinWords(fields, word)
 }
 
-/** Joins two or more words for a sentence: `a, b and c`. */
+/** Joins words for a sentence: `a, b and c`. */
 export function joinWords(words: readonly string[], last: 'and' | 'or'): string {
-  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
+  return words.join(', ').replace(/, (?=[^,]*$)/, ` ${last} `)
 }
 
 const id = Type.Integer({

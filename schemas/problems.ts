@@ -68,7 +68,7 @@ export const problemTypes = {
 export type ProblemTypeName = keyof typeof problemTypes
 
 /** Problems of type about:blank: their status is sufficient (RFC 9110, section 15; RFC 6585). */
-const plainProblems = {
+const plainTypes = {
   unauthorized: { status: 401, title: 'Unauthorized' },
   forbidden: { status: 403, title: 'Forbidden' },
   'not-found': { status: 404, title: 'Not Found' },
@@ -81,9 +81,9 @@ const plainProblems = {
   internal: { status: 500, title: 'Internal Server Error' },
 } as const
 
-const allProblems = { ...problemTypes, ...plainProblems }
-export type ProblemCode = keyof typeof allProblems
-export const problemCodes = Object.keys(allProblems)
+const allTypes = { ...problemTypes, ...plainTypes }
+export type ProblemCode = keyof typeof allTypes
+export const problemCodes = Object.keys(allTypes)
 
 /** A problem. `detail` never reveals internals of the service. */
 export type KnownProblem = { readonly code: ProblemCode; readonly detail: string }
@@ -128,7 +128,7 @@ function define(code: ProblemCode, detail: string): KnownProblem {
 
 /** Builds the body of a problem. Problem pages are below `basePath`, which ends with a slash. */
 export function describeProblem({ code, detail }: KnownProblem, basePath = '/') {
-  const { status, title } = allProblems[code]
+  const { status, title } = allTypes[code]
   const type = code in problemTypes ? `${basePath}problems/${code}` : 'about:blank'
   return { type, title, status, detail }
 }

@@ -17,7 +17,7 @@ function pick(names: readonly HeaderName[]) {
   return describe([...names, 'X-Content-Type-Options', 'X-Request-Id'])
 }
 
-function success<T extends TSchema>(description: string, schema: T, names: readonly HeaderName[] = []) {
+function success<T extends TSchema>(description: string, schema: T, names: readonly HeaderName[]) {
   return { description, headers: pick(names), content: { 'application/json': { schema: ref(schema) } } }
 }
 

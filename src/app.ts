@@ -85,5 +85,7 @@ export async function buildApp(options: AppOptions) {
     },
     { prefix },
   )
+  // Compiles the schemas.
+  await app.ready()
   return app
 }

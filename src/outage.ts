@@ -8,7 +8,11 @@ const windowMs = 10_000
 type Messages = { failed: string; recovered?: string }
 
 /** `now`: milliseconds of a monotonic clock. */
-export function makeOutage(logger: Logger, { failed, recovered }: Messages, now = () => performance.now()) {
+export function makeOutage(
+  logger: Pick<Logger, 'info' | 'warn'>,
+  { failed, recovered }: Messages,
+  now = () => performance.now(),
+) {
   let lastLineMs = -Infinity
   /** Start of the current outage, its number of failures, and whether it has been logged. */
   let [sinceMs, failures, isLogged] = [0, 0, false]

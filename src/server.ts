@@ -20,16 +20,14 @@ import { makeVerifier } from './tokens/verifier.ts'
 const stopMs = 10_000
 /** Fraction of the file descriptors that clients may use; the rest is for the store, the admin server and the log. */
 const connectionShare = 0.45
-/** Assumed where the limit is unknown: 1000 connections. */
-const usualDescriptors = 2223
 
 /**
  * Runs the service until a signal ends the process. If it cannot start, rejects with SettingError, StoreRefused, or
  * StoreUnavailable (while the first token is created).
  */
 export async function runService(settings: Settings): Promise<void> {
-  const log = openLog(settings)
-  const { logger } = log
+  const serviceLog = openLog(settings)
+  const { logger } = serviceLog
   /** The parts to close at shutdown, in the order in which they were opened; the last one is closed first. */
   const parts: { drain?(): void; close(): PromiseLike<unknown> }[] = []
   const close = async () => {
@@ -43,14 +41,16 @@ export async function runService(settings: Settings): Promise<void> {
     const delayMs = err || !isListening ? 0 : settings.drainDelayMs
     await sleep(delayMs, undefined, { signal: hurry }).catch(() => {})
     await close()
-    await log.end(signal)
+    await serviceLog.end(signal)
   }
   // Before the database is opened, because that may take a long time.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     // Loaded only if it is enabled, because loading takes a seventh of the startup time.
     const hasAdmin = settings.adminPort !== undefined
-    const admin = hasAdmin ? await (await import('./plugins/admin.ts')).openAdmin(settings, log) : undefined
+    const admin = hasAdmin
+      ? await (await import('./plugins/admin.ts')).openAdmin(settings, serviceLog)
+      : undefined
     if (admin) parts.push(admin)
     const meter = admin?.meter ?? noMeter
 
@@ -63,8 +63,8 @@ export async function runService(settings: Settings): Promise<void> {
       verify,
       logger,
       meter,
-      write: logger.isLevelEnabled('info') ? log.sink.write : undefined,
-      mask: log.mask,
+      write: logger.isLevelEnabled('info') ? serviceLog.sink.write : undefined,
+      mask: serviceLog.mask,
       count: admin?.count,
       countProblem: admin?.countProblem,
     })
@@ -86,7 +86,7 @@ export async function runService(settings: Settings): Promise<void> {
   } catch (error) {
     await close()
     // Flush the log first, so that the error is the last line.
-    await log.end()
+    await serviceLog.end()
     throw error
   }
 }
@@ -106,7 +106,7 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   meter.counter('plant_store_losses_total', help, () => losses)
   const store = await engineOf(databaseUrl).open(databaseUrl, {
     logger,
-    mode: 'serve',
+    mode: 'write',
     create: true,
     onCreate: () => (isNew = true),
     onLoss: () => losses++,
@@ -114,9 +114,9 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   return { store, isNew }
 }
 
-/** Derives the maximum from the file descriptor limit of the process, which only Linux lists. */
+/** Derives the maximum from the file descriptor limit of the process, which only Linux lists; elsewhere 1000. */
 function deriveMaxConnections(): number {
   const limits = attempt(() => readFileSync('/proc/self/limits', 'utf8')) ?? ''
-  const [, descriptors = usualDescriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
-  return Math.max(1, Math.floor(Number(descriptors) * connectionShare))
+  const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
+  return descriptors === undefined ? 1000 : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }

@@ -61,9 +61,7 @@ function split(given: string): string[] {
 }
 
 /** True for a string in quotation marks, which `docker run --env-file` keeps. */
-export function isQuoted(given: string): boolean {
-  return /^(["']).*\1$/s.test(given)
-}
+export const isQuoted = (given: string) => /^(["']).*\1$/s.test(given)
 
 export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) =>
   /^[\p{L}\p{N}_.:%-]+$/u.test(given) ? given : undefined,

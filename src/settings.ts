@@ -103,7 +103,7 @@ export function loadSettings(flags: Flags = {}, env = process.env, file = readEn
   const found = {} as Record<SettingName, Found>
   const values: Record<string, unknown> = {}
   for (const row of settingRows) {
-    const mainSwitch = switches[row.name.split('_', 1)[0] as string] ?? row.key
+    const mainSwitch = switches[row.name.replace(/_.*/, '')] ?? row.key
     const isOff = mainSwitch !== row.key && found[mainSwitch].text === undefined
     found[row.key] = isOff ? byDefault(row) : find(row, sources)
     values[row.key] = decode(row.key, found[row.key])

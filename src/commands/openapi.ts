@@ -20,7 +20,6 @@ async function printContract({ json }: { json?: true }): Promise<void> {
     meter: noMeter,
     mask: String,
   })
-  await app.ready()
   process.stdout.write(json ? `${JSON.stringify(app.swagger(), null, 2)}\n` : app.swagger({ yaml: true }))
   await app.close()
 }

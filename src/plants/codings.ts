@@ -1,6 +1,6 @@
 // Content codings: negotiation (RFC 9110, section 12.5.3) and compression.
 import { promisify } from 'node:util'
-import * as zlib from 'node:zlib'
+import zlib, { constants } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 
 export type Compression = 'zstd' | 'br' | 'gzip'
@@ -43,7 +43,6 @@ function rank(accepted: string): Coding[] {
   return all.length > 0 ? all : ['identity']
 }
 
-const { constants } = zlib
 /** Measured: docs/decisions/0014-codings.md. */
 const page = {
   zstd: { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_windowLog]: 18 } },

@@ -32,8 +32,8 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   meter.gauge('plant_store_plants_waiting', 'Plants waiting for the next batch.', () => queue.length)
   const countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
   const help = 'Time from handing a batch to the database to its outcome.'
-  const outcomes = ['committed', 'failed']
-  const countCommit = meter.histogram('plant_store_commit_duration_seconds', help, secondBounds, outcomes)
+  const results = ['committed', 'failed']
+  const countCommit = meter.histogram('plant_store_commit_duration_seconds', help, secondBounds, results)
 
   return function append(entry: Entry, waiter: Waiter): Promise<Outcome> {
     return new Promise((resolve, reject) => {
@@ -78,18 +78,18 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
     const entries = batch.map(({ entry }) => entry)
     const deadlineMs = Math.min(...batch.map(({ deadlineMs }) => deadlineMs))
     const startMs = performance.now()
-    let outcome = 'failed'
+    let result = 'failed'
     countPlants(batch.length)
     try {
       const limitMs = Math.min(deadlineMs - startMs, storeLimitMs) + graceMs
       const outcomes = await inTime(log.append(entries, { deadlineMs }), limitMs, 'unknown')
-      outcome = 'committed'
+      result = 'committed'
       for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as Outcome)
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
     const commitMs = performance.now() - startMs
-    countCommit(commitMs / 1000, outcome)
+    countCommit(commitMs / 1000, result)
     return commitMs
   }
 }

@@ -86,7 +86,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   }
 
   function describeTarget(request: FastifyRequest): string {
-    const { method, url } = request.raw as { method: string; url: string }
+    const { method, url } = request
     const known = targets.get(method + url)
     if (known) return known
     const route = request.routeOptions.url
@@ -117,6 +117,4 @@ function withoutValues(url: string): string {
 }
 
 /** Returns the address of a client. A dual-stack socket shows an IPv4 address with the prefix `::ffff:`. */
-function addressOf({ ip }: FastifyRequest): string {
-  return ip?.startsWith('::ffff:') ? ip.slice(7) : String(ip)
-}
+const addressOf = ({ ip }: FastifyRequest) => (ip?.startsWith('::ffff:') ? ip.slice(7) : String(ip))

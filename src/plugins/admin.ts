@@ -10,8 +10,7 @@ import { inTime, shareRun } from '../store/in-time.ts'
 import { answerWithProblems, errors, routeErrors } from './errors.ts'
 
 /** Time that `/readyz` (probes commonly time out after 1 s) and `/metrics` wait for the store. */
-const readyMs = 600
-const gaugeMs = 500
+const storeMs = 500
 
 type Options = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 
@@ -58,10 +57,10 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
     /** Makes /readyz depend on the store, and adds the metrics of the store. */
     attachStore(store: Store): void {
       // Even an empty batch checks the file, the lock and the standbys. Lists need the head.
-      const isWritable = shareRead(readyMs, () => Promise.all([store.log.append([]), store.log.head()]))
+      const isWritable = shareRead(() => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
       // Omits values that are not available in time: the others are needed most when the store does not respond.
-      const readPosition = shareRead(gaugeMs, async () => (await store.log.head()).position)
+      const readPosition = shareRead(async () => (await store.log.head()).position)
       meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
     },
     /** Makes /readyz fail from now on. */
@@ -73,11 +72,11 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
 }
 
 /**
- * Returns a function that resolves to the result of `read`, or to undefined if it fails or takes longer than `ms`.
+ * Returns a function that resolves to the result of `read`, or to undefined if it fails or takes too long.
  * Concurrent callers share a read, so that an unresponsive store is not queried repeatedly.
  */
-function shareRead<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
+function shareRead<T>(read: () => Promise<T>): () => Promise<T | undefined> {
   const readOnce = shareRun(read)
   // The store logs its own failures.
-  return () => inTime(readOnce(), ms).catch(() => undefined)
+  return () => inTime(readOnce(), storeMs).catch(() => undefined)
 }

@@ -53,18 +53,14 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
     addHook: false,
     specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'trace',
-    auth(token, request) {
-      const admit = (grant: Grant | undefined): boolean => {
-        if (grant) request.grant = grant
-        return grant !== undefined
-      }
-      const grant = verify(token)
-      // Synchronous if the verdict is cached.
-      return grant instanceof Promise ? grant.then(admit) : admit(grant)
+    async auth(token, request) {
+      const grant = await verify(token)
+      if (grant) request.grant = grant
+      return grant !== undefined
     },
   })
   const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
-  const authenticate: onRequestHookHandler = (request, reply, done) =>
+  const authenticate: typeof check = (request, reply, done) =>
     check(request, reply, (error) => done(error && explain(error, request)))
 
   app.decorateRequest('grant')
@@ -75,6 +71,6 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
   // The token may have been revoked or have expired while the body was received.
   app.addHook('preValidation', (request, reply, done) => {
     if (request.grant.untilMs > performance.now()) done()
-    else authenticate.call(app, request, reply, done)
+    else authenticate(request, reply, done)
   })
 })

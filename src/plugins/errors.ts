@@ -3,7 +3,6 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { makeOutage } from '../outage.ts'
@@ -50,9 +49,8 @@ const maxUrlLength = 8 * 1024
 
 /** `basePath`: prefix of the problem pages; ends with a slash. */
 export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
-  const logger = app.log as Logger
-  const failures = makeOutage(logger, { failed: 'requests failed because the store was unavailable' })
-  const refusals = makeOutage(logger, { failed: 'requests were refused because too many are in progress' })
+  const failures = makeOutage(app.log, { failed: 'requests failed because the store was unavailable' })
+  const refusals = makeOutage(app.log, { failed: 'requests were refused because too many are in progress' })
   // Node would send 100 Continue before the token is verified, and refuse other expectations without problem details.
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
@@ -105,7 +103,7 @@ export const routeErrors = fp(async (app) => {
 /** Returns the error for a URL that is too long or has no route: 405 if its path has other methods, otherwise 404. */
 function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
   if (url.length > maxUrlLength) return new ProblemError(problems.urlTooLong)
-  const path = url.split(/[?#]/, 1)[0] as string
+  const path = url.replace(/[?#].*/, '')
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)

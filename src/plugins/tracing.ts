@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Logger } from 'pino'
 import type { Meter } from '../metrics.ts'
 import { describeFailure, makeOutage } from '../outage.ts'
 import { version } from '../version.ts'
@@ -51,7 +50,7 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
     await import('@opentelemetry/resources')
   const own = { 'service.name': 'plant-store', 'service.version': version }
   const given = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })
-  const exporter = watchExporter(new OTLPTraceExporter(), logger as Logger, meter)
+  const exporter = watchExporter(new OTLPTraceExporter(), logger, meter)
   const provider = new NodeTracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
     spanProcessors: [new BatchSpanProcessor(exporter)],
@@ -62,7 +61,7 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
 }
 
 /** Adapts spans before they are sent, counts lost spans, and logs outages of the collector. */
-function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
+function watchExporter(exporter: SpanExporter, logger: FastifyBaseLogger, meter: Meter): SpanExporter {
   const outage = makeOutage(logger, { failed: 'traces cannot be sent', recovered: 'traces are sent again' })
   let lost = 0
   meter.counter('plant_store_spans_dropped_total', 'Spans that could not be sent.', () => lost)

@@ -45,9 +45,9 @@ type Options = { log: PlantLog; meter: Meter }
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const append = shareCommits(log, meter)
 
-  app.post('/plants', { schema, preParsing: askForBody, config }, async (request, { raw, server }) => {
+  app.post('/plants', { schema, preParsing: askForBody, config }, async (request, reply) => {
     const plant = request.body
-    server.pendingResponses.set(request.raw.socket, raw)
+    app.pendingResponses.set(request.raw.socket, reply.raw)
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),

@@ -35,18 +35,18 @@ export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
 
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, coding, body } = await list({
-      url: String(request.raw.url),
+      url: request.url,
       query: request.query,
       isHead: request.method === 'HEAD',
       ifNoneMatch: request.headers['if-none-match'],
       acceptEncoding: request.headers['accept-encoding'],
     })
+    // The CORS plugin may have set Vary, which `headers` replaces.
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)
+    if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (status === 200) reply.type('application/json; charset=utf-8')
     if (coding !== undefined && coding !== 'identity') reply.header('content-encoding', coding)
-    // The CORS plugin may have set Vary.
-    if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
     // Without a stream, Fastify would send `content-length: 0` for HEAD.
     if (request.method === 'HEAD') return reply.send(Readable.from([]))

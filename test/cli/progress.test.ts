@@ -58,11 +58,6 @@ test('prints messages in place of the progress, without control characters', asy
 
 test('shows no progress with --quiet, and lines on a dumb terminal', async (t) => {
   for (const terminal of [{ isTTY: true }, {}]) t.equal(show(terminal, steps, true), '')
-  const { TERM } = process.env
-  t.teardown(() => {
-    if (TERM === undefined) delete process.env.TERM
-    else process.env.TERM = TERM
-  })
   process.env.TERM = 'dumb'
   t.equal(show({ isTTY: true }, steps), show({}, steps))
 })

@@ -5,7 +5,7 @@ import pino from 'pino'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { openStore } from '../support/stores.ts'
 
-const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)), mode: 'serve' })
+const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)), mode: 'write' })
 console.log('open')
 for await (const name of createInterface({ input: process.stdin })) console.log(await add(name))
 await store.close()

@@ -130,7 +130,7 @@ const openFile: Engine['open'] = async (url, { mode, create, onCreate }) => {
     find: async (ids) => new Map([...load(path).items].filter(([id]) => ids.includes(id))),
     async status() {
       const { size: bytes } = statSync(path)
-      return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
+      return { engineVersion: '1', bytes, cluster: null }
     },
     checks: {},
     async adopt(id) {

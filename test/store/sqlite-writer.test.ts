@@ -139,13 +139,6 @@ test('refuses further requests while one is overdue', async (t) => {
   t.equal(await answered, 7)
 })
 
-test('adds nothing after it is closed', async (t) => {
-  const { store } = await openFile(t)
-  await store.close()
-  await t.rejects(add(store, 'a'), unavailable('nothing-added'))
-  await t.rejects(async () => store.log.head(), unavailable('unread'))
-})
-
 test('closes in time even while its writer waits for a lock', async (t) => {
   const { store, path } = await openFile(t)
   lock(t, path)

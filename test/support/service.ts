@@ -37,7 +37,7 @@ export async function startApp(
 ): Promise<Running> {
   const { logger = silent, meter = noMeter } = options
   const url = given ? '' : (databaseUrl ?? (await sqlite.createDatabase(t)))
-  const store = given ?? (await openStore(url, { logger, mode: 'serve', create: true }))
+  const store = given ?? (await openStore(url, { logger, mode: 'write', create: true }))
   const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
   const { accessTokens } = settings
   const issuer = issuerOf(settings)

@@ -30,8 +30,8 @@ export function findUrlFault(url: string): string | undefined {
  * `h1:5432,h2` and `/plants?sslmode=verify-full`.
  */
 export function splitHosts(url: string): string[] {
-  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as string[]
-  return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
+  const [, start = '', hosts = '', end = ''] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) ?? []
+  return hosts.split(',').map((host) => `${start}${host}${end}`)
 }
 
 /** Reads the URL of one server for pg. */

@@ -34,7 +34,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
   const heads = makeLink(servers, 'head')
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
-  const writer = makeWriter(writes, heads, makeLink(servers, 'last-use'))
+  const writer = makeWriter({ link: writes, heads, minors: makeLink(servers, 'last-use') })
   const { append, execute } = servers.isReading ? { append: refuseWrite, execute: refuseWrite } : writer
   const select: Sql['select'] = (text, values = []) => {
     const read = async (session: Session) => {

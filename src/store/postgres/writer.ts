@@ -20,8 +20,8 @@ type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
 type Plan<T> = (session: Session) => Promise<Planned<T>>
 
-/** `heads`: the connection that reads heads; `minors`: the one for minor statements, which may wait for locks. */
-export function makeWriter(link: Link, heads: Link, minors: Link) {
+/** `link`: for commits; `heads`: the one that reads heads; `minors`: for minor statements, which may wait for locks. */
+export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'minors', Link>) {
   let turn = Promise.resolve()
   let lastMinor: Promise<unknown> | undefined
 

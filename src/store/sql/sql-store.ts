@@ -24,7 +24,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, onAdopt = (_id: string) =
       return (await select(text, [after, last, most])) as StoredPlant[]
     },
     async find(ids) {
-      // PostgreSQL refuses an empty list; NULL equals no id.
+      // Numbers, which need no escaping. PostgreSQL refuses an empty list; NULL equals no id.
       const rows = await select(`SELECT id, item FROM plants WHERE id IN (${['NULL', ...ids]})`)
       return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
     },
