@@ -34,7 +34,7 @@ export function syncFile(path: string): void {
  * Syncs the write-ahead log of a database, if it exists: another process may have just checkpointed and removed it.
  * `ignored`: matches the codes of errors to ignore.
  */
-export function syncLog(path: string, ignored = /^ENOENT$/): void {
+export function syncWal(path: string, ignored = /^ENOENT$/): void {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {

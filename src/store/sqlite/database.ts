@@ -3,13 +3,13 @@
 import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncLog } from '../../file-system.ts'
+import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { type OpenFiles, recordFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, refusal, refuseOtherName, refuseStrayLog } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, refusal, refuseOtherName, refuseStrayWal } from './read-only.ts'
 
 /** Only its owner may read a new database, regardless of the umask, because it contains the hashes of tokens. */
 const ownMode = 0o600
@@ -17,9 +17,9 @@ const ownMode = 0o600
 /** `create`: create a missing file. */
 export type WriterOptions = { path: string; create: boolean }
 /**
- * `descriptor`: of the database, for syncs; `log`: of the write-ahead log. Neither is ever closed; see `syncFile`.
+ * `descriptor`: of the database, for syncs; `wal`: of the write-ahead log. Neither is ever closed; see `syncFile`.
  */
-type OpenFileDescriptors = { files: OpenFiles; descriptor: number; log: number }
+type OpenFileDescriptors = { files: OpenFiles; descriptor: number; wal: number }
 export type OpenDatabase = ReturnType<typeof openDatabase>
 
 /**
@@ -29,7 +29,7 @@ export type OpenDatabase = ReturnType<typeof openDatabase>
 export function openDatabase({ path, create }: WriterOptions, former?: OpenFileDescriptors) {
   const db = new DatabaseSync(path, { open: false })
   try {
-    refuseStrayLog(path)
+    refuseStrayWal(path)
     // Checked before the database, because another process may be creating the files.
     const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
@@ -52,17 +52,17 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     untilFree(() => configure(db))
     // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut would
     // lose. Therefore the log is synced, then checkpointed as far as other readers allow, and the database is synced.
-    syncLog(path)
+    syncWal(path)
     const isSound = checkpoint(db, 'TRUNCATE')
     if (isSound) fsyncSync(descriptor)
     makeTables(db, path)
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? recordFiles(path)
-    const log = former?.log ?? openSync(`${resolveLinks(path)}-wal`, 'r')
+    const wal = former?.wal ?? openSync(`${resolveLinks(path)}-wal`, 'r')
     files.check()
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was being opened`)
-    return { db, files, descriptor, log, isSound }
+    return { db, files, descriptor, wal, isSound }
   } catch (error) {
     if (db.isOpen) db.close()
     throw refusal(path, error as Error)

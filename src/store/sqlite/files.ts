@@ -7,7 +7,7 @@ import { StoreRefused } from '../errors.ts'
 import { pragma } from './read-only.ts'
 
 /** Sizes of the header of the `-wal`, and of the header of each page in it (sqlite.org/fileformat2.html#walformat). */
-const logHeaderBytes = 32
+const walHeaderBytes = 32
 const frameHeaderBytes = 24
 
 export type OpenFiles = ReturnType<typeof recordFiles>
@@ -61,7 +61,7 @@ export function recordFiles(path: string, known?: FileId[]) {
 }
 
 /** The cause of the error for a truncated `-wal`. */
-export const cutLog =
+export const cutWal =
   'the write-ahead log was truncated, and the latest plants may be lost: restart, or restore a backup'
 
 /**
@@ -69,21 +69,21 @@ export const cutLog =
  * and ignore the whole log when the database is opened again. The function returns the number of pages in the log.
  * `log`: descriptor of the `-wal`.
  */
-export function makeLogCheck(db: DatabaseSync, files: OpenFiles, log: number): () => number {
+export function makeWalCheck(db: DatabaseSync, files: OpenFiles, wal: number): () => number {
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
   // NOOP only counts the pages in the log; -1 if another process is checkpointing.
   const count = db.prepare('PRAGMA wal_checkpoint(NOOP)')
   let pages = 0
   const isCut = () => {
     pages = Number(count.get()?.log)
-    return pages > 0 && fstatSync(log).size < logHeaderBytes + pages * frameBytes
+    return pages > 0 && fstatSync(wal).size < walHeaderBytes + pages * frameBytes
   }
   return () => {
     // Checked twice, because another process may have emptied the log after its pages were counted.
     if (isCut() && isCut()) {
       // If the files were moved, other programs may change them under different locks.
       files.check()
-      throw new Error(`another program has truncated ${files.path}-wal`, { cause: cutLog })
+      throw new Error(`another program has truncated ${files.path}-wal`, { cause: cutWal })
     }
     return pages
   }

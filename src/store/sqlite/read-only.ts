@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync, lstatSync, readFileSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { attempt } from '../../attempt.ts'
-import { isSameFile, resolveLinks, syncLog } from '../../file-system.ts'
+import { isSameFile, resolveLinks, syncWal } from '../../file-system.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
 import { lockMs } from './locks.ts'
@@ -15,7 +15,7 @@ const headerBytes = 100
  * name. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
-  refuseStrayLog(path)
+  refuseStrayWal(path)
   const { size, uid } = statSync(path)
   // The file is too short for the header of a database; an empty file counts as missing.
   if (size < headerBytes) throw notOurs(path, size === 0)
@@ -26,11 +26,11 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
     refuseOtherUser(path, uid)
     db.open()
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
-    syncLog(path, /^(ENOENT|EROFS)$/)
+    syncWal(path, /^(ENOENT|EROFS)$/)
     checkStore(db, path, mayBeEmpty)
-    const log = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
+    const wal = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
     // A backup has no log: it is not in WAL mode.
-    if (mayBeEmpty === undefined && !log?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
+    if (mayBeEmpty === undefined && !wal?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
     return db
   } catch (error) {
     if (db.isOpen) db.close()
@@ -50,10 +50,10 @@ function refuseOtherUser(path: string, owner: number): void {
 }
 
 /** Throws StoreRefused if a log is next to a link, where SQLite ignores it: the database was probably moved. */
-export function refuseStrayLog(path: string): void {
-  const log = statSync(`${path}-wal`, { throwIfNoEntry: false })
-  if (!log?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
-  if (isSameFile(log, statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false }))) return
+export function refuseStrayWal(path: string): void {
+  const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })
+  if (!wal?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
+  if (isSameFile(wal, statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false }))) return
   throw new StoreRefused(
     `SQLite would ignore ${path}-wal, because ${path} is a symbolic link: if the database was moved without its log, move it back, stop the service, then move both; otherwise move the log away`,
   )

@@ -10,9 +10,9 @@ import { checksumOf } from '../sql/checksum.ts'
 import { type Value, writeNote } from '../sql/sql.ts'
 import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
 import { isBroken, isFull, isSyncFailure } from './errors.ts'
-import { cutLog, makeLogCheck } from './files.ts'
+import { cutWal, makeWalCheck } from './files.ts'
 import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
-import { watchLog } from './lost-log.ts'
+import { watchWal } from './lost-wal.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; notes?: NoteChange[] | undefined }
@@ -39,7 +39,7 @@ const post = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
 let database = openDatabase(options)
 let transactions = makeTransactions(database)
-const lostLog = watchLog(database.files, database.descriptor, database.log)
+const lostWal = watchWal(database.files, database.descriptor, database.wal)
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order !== 'close') return run(order)
@@ -47,7 +47,7 @@ parentPort?.on('message', (order: Request | 'close') => {
   process.exit()
 })
 post(database.files.ids)
-setInterval(lostLog.recordLoss, lossCheckMs).unref()
+setInterval(lostWal.recordLoss, lossCheckMs).unref()
 
 /** Runs and answers a request. Throws, which ends the process, if acknowledged plants may be lost. */
 function run(request: Request): void {
@@ -66,7 +66,7 @@ function run(request: Request): void {
     // Even at COMMIT, which writes its commit frame to the log last.
     else if (isFull(error)) outcome = 'nothing-added'
     post({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
-    if (cause === cutLog) throw error
+    if (cause === cutWal) throw error
     if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
   }
 }
@@ -102,16 +102,16 @@ function close(): void {
 /** Writes a lost log back into its database once no other program uses it, unless another program has taken it over. */
 function writeBackLost(): void {
   const endMs = performance.now() + othersMs
-  while (lostLog.isLeft()) {
-    const use = lostLog.findUse()
+  while (lostWal.isLeft()) {
+    const use = lostWal.findUse()
     if (use === 'taken') return
     if (use === 'needed') throw new Error('the latest plants exist only in the write-ahead log')
     if (use === 'ours') {
       const result = database.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
       // `log` and `checkpointed` are numbers of pages; -1 if another checkpoint is running.
-      const { log, checkpointed } = result as { log: number; checkpointed: number }
-      lostLog.recordOwnChange()
-      if (log >= 0 && log === checkpointed && lostLog.isDeleted()) return
+      const { log: pages, checkpointed } = result as { log: number; checkpointed: number }
+      lostWal.recordOwnChange()
+      if (pages >= 0 && pages === checkpointed && lostWal.isDeleted()) return
     }
     if (performance.now() > endMs) throw new Error(`another program is using ${options.path}`)
     pause()
@@ -119,7 +119,7 @@ function writeBackLost(): void {
 }
 
 /** Prepares the two steps of a transaction, which runs a request atomically and at most once. */
-function makeTransactions({ db, files, log }: OpenDatabase) {
+function makeTransactions({ db, files, wal }: OpenDatabase) {
   // Parsing BEGIN and COMMIT for each transaction would take 4 % of its time.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
@@ -127,7 +127,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     'INSERT INTO plants VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING',
   )
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
-  const checkLog = makeLogCheck(db, files, log)
+  const checkWal = makeWalCheck(db, files, wal)
 
   function execute({ text, values }: Statement): number {
     return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
@@ -151,7 +151,7 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
 
   return {
     change(request: Request): Done {
-      checkLog()
+      checkWal()
       const waitMs = request.deadlineMs - marginMs - sharedMs()
       if (waitMs < 0) throw new Error('the deadline is too close')
       untilFree(() => begin.run(), waitMs)
@@ -160,9 +160,9 @@ function makeTransactions({ db, files, log }: OpenDatabase) {
     },
     commit(): void {
       commit.run()
-      files.check(lostLog.recordOwnChange)
+      files.check(lostWal.recordOwnChange)
       // If the disk is full, the plants are durable in the log.
-      if (checkLog() >= checkpointPages) checkpoint(db, 'PASSIVE')
+      if (checkWal() >= checkpointPages) checkpoint(db, 'PASSIVE')
     },
   }
 }

@@ -18,8 +18,8 @@ function isCopy(file: Stats, { size, mtimeMs }: Stats): boolean {
   return file.size === size && (roundedMs === 0 || isRounded)
 }
 
-/** `database`, `log`: descriptors of the open files. */
-export function watchLog({ path, ids, findFault }: OpenFiles, database: number, log: number) {
+/** `database`, `wal`: descriptors of the open files. */
+export function watchWal({ path, ids, findFault }: OpenFiles, database: number, wal: number) {
   /** Stats of the database when the files were lost, and after our last change since then. */
   let [lost, changed]: [Stats?, Stats?] = []
 
@@ -37,7 +37,7 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
   }
   // A database truncated to 0 bytes counts as deleted: the log may contain all of it.
   const findDatabase = () => (fstatSync(database).size > 0 ? findPlace(database, ids[0], '') : undefined)
-  const findLog = () => findPlace(log, ids[1], '-wal')
+  const findWal = () => findPlace(wal, ids[1], '-wal')
 
   const isChanged = ({ mtimeMs }: Stats) => mtimeMs > Number(changed?.ctimeMs)
 
@@ -61,11 +61,11 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
     },
     /** True if the log is not empty, and no longer beside its database. */
     isLeft(): boolean {
-      if (fstatSync(log).size === 0) return false
-      const [databasePath, logPath] = [findDatabase(), findLog()]
+      if (fstatSync(wal).size === 0) return false
+      const [databasePath, walPath] = [findDatabase(), findWal()]
       // The database may still exist at another path.
-      if (!databasePath && !logPath) return fstatSync(database).nlink > 0 && fstatSync(log).nlink === 0
-      return logPath !== (databasePath && `${databasePath}-wal`)
+      if (!databasePath && !walPath) return fstatSync(database).nlink > 0 && fstatSync(wal).nlink === 0
+      return walPath !== (databasePath && `${databasePath}-wal`)
     },
     /**
      * `ours`: no other program uses either file. `shared`: others use the database without the log, or with other
@@ -74,21 +74,21 @@ export function watchLog({ path, ids, findFault }: OpenFiles, database: number, 
      */
     findUse(): 'ours' | 'shared' | 'taken' | 'needed' {
       recordLoss()
-      const [databasePath, logPath] = [findDatabase(), findLog()]
+      const [databasePath, walPath] = [findDatabase(), findWal()]
       // The log is not beside its database: a file beside it is another database, or ours, truncated to 0 bytes.
-      const beside = logPath?.slice(0, -'-wal'.length)
+      const beside = walPath?.slice(0, -'-wal'.length)
       const otherDatabase = beside !== undefined && stat(beside) ? beside : undefined
-      if (otherDatabase !== undefined && isChanged(fstatSync(log))) return 'taken'
+      if (otherDatabase !== undefined && isChanged(fstatSync(wal))) return 'taken'
       // The path of the deleted database leads to no file, or to a possible copy.
       const atPath = stat(path)
       if (fstatSync(database).nlink === 0 && (!atPath || (lost && isCopy(atPath, lost)))) return 'needed'
       // A reader creates an empty log.
-      const hasOtherLog = databasePath !== undefined && Number(stat(`${databasePath}-wal`)?.size) > 0
-      if (hasOtherLog || isChanged(fstatSync(database))) return logPath === undefined ? 'taken' : 'shared'
+      const hasOtherWal = databasePath !== undefined && Number(stat(`${databasePath}-wal`)?.size) > 0
+      if (hasOtherWal || isChanged(fstatSync(database))) return walPath === undefined ? 'taken' : 'shared'
       const used = [databasePath, otherDatabase].filter((one) => one !== undefined)
       return used.some(hasOtherLocks) ? 'shared' : 'ours'
     },
     /** True if no path leads to the log. */
-    isDeleted: () => findLog() === undefined,
+    isDeleted: () => findWal() === undefined,
   }
 }
