@@ -8,30 +8,30 @@ import { Problem } from './problem.ts'
 import { problems } from './problems.ts'
 
 /** Describes the headers of a response; the contract refers to `components.headers` instead. */
-function describe(names: readonly HeaderName[]) {
+function pick(names: readonly HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, headers[name].schema]))
 }
 
 /** Describes the headers of a response to a request whose headers could be parsed. */
-function pick(names: readonly HeaderName[]) {
-  return describe([...names, 'X-Content-Type-Options', 'X-Request-Id'])
+function withCommon(names: readonly HeaderName[]) {
+  return pick([...names, 'X-Content-Type-Options', 'X-Request-Id'])
 }
 
 function success<T extends TSchema>(description: string, schema: T, names: readonly HeaderName[]) {
-  return { description, headers: pick(names), content: { 'application/json': { schema: ref(schema) } } }
+  return { description, headers: withCommon(names), content: { 'application/json': { schema: ref(schema) } } }
 }
 
 function problem(description: string, names: readonly HeaderName[] = []) {
   const content = { 'application/problem+json': { schema: ref(Problem) } }
-  return { description, headers: pick([...names, 'Cache-Control']), content }
+  return { description, headers: withCommon([...names, 'Cache-Control']), content }
 }
 
 /** Headers of every response to a valid token, if requests are rate limited. */
 const rateHeaders = ['RateLimit-Policy', 'RateLimit'] as const
 
 /** Describes a problem response to a request whose headers could not be parsed. */
-function early(description: string) {
-  return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
+function earlyProblem(description: string) {
+  return { ...problem(description), headers: pick(['Cache-Control', 'X-Content-Type-Options']) }
 }
 
 const listHeaders = ['ETag', 'Link', 'Cache-Control', 'Vary', ...rateHeaders] as const
@@ -41,10 +41,10 @@ const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their locations.', rateHeaders),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...rateHeaders]),
-  408: early(problems.timeout.detail),
+  408: earlyProblem(problems.timeout.detail),
   414: problem(problems.urlTooLong.detail),
   429: problem('Too many requests with this token. Nothing was changed.', ['Retry-After', ...rateHeaders]),
-  431: early(problems.headTooLarge.detail),
+  431: earlyProblem(problems.headTooLarge.detail),
   500: problem(problems.internal.detail, rateHeaders),
 }
 
@@ -73,7 +73,7 @@ export const listPlantsResponses = {
   304: Type.Unsafe<undefined>({
     type: 'null',
     description: 'The list has not changed: an entity tag in `If-None-Match` is current.',
-    headers: pick(listHeaders),
+    headers: withCommon(listHeaders),
   }),
   ...errors,
   503: problem('The list cannot be read right now.', ['Retry-After', ...rateHeaders]),

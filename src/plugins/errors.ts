@@ -1,4 +1,5 @@
-// Responds to every failure with a problem (RFC 9457): errors, unknown paths and methods, bytes that are not HTTP.
+// Responds to every failure with a problem (RFC 9457): errors, unknown paths and methods, ambiguous framing, and bytes
+// that are not HTTP.
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -142,8 +143,8 @@ function findFaults(request: FastifyRequest): Fault[] {
 }
 
 /**
- * Returns the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`:
- * called for each response to a malformed request, for which no hook runs.
+ * Returns the Fastify options that replace the built-in error responses of Node and Fastify with problems, and limit the
+ * time for the head of a request. `count`: called for each response to a malformed request, for which no hook runs.
  */
 export function answerWithProblems(basePath: string, count = (_code: ProblemCode) => {}) {
   return {

@@ -26,7 +26,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
     'referrer-policy': 'no-referrer',
   }
-  const serve = async (scope: FastifyInstance) => {
+  const site = async (scope: FastifyInstance) => {
     scope.addHook('onSend', async (_request, reply) => {
       if (reply.problem === undefined) reply.headers(headers)
     })
@@ -44,7 +44,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
     await scope.register(swaggerUi, describeUi(basePath, signIn))
     servePages(scope, basePath)
   }
-  await app.register(serve, { prefix: basePath.slice(0, -1) })
+  await app.register(site, { prefix: basePath.slice(0, -1) })
 })
 
 function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
