@@ -99,6 +99,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   [bytes([0xfe, 0xff], [0, 0x7b]), /iconv -f utf-16be/],
   [utf16('name,tag\na,b\n'), /iconv -f utf-16le/],
   [latin1('name,tag\ngr\xfcn,\n'), not1252],
+  [latin1('\xef\xbb\xbfname,t\xe9\na,\n'), /^input: line 1: the header row: is not UTF-8$/],
   [latin1(`${good}{"name":"\x93gr\xfcn\x94"}\n`), not1252],
   [latin1('[\n{"name":"gr\xfcn","tag":""}]'), not1252],
   [bytes(good, '{"name":"', [0xc0, 0xaf], '","tag":""}\n'), not1252],

@@ -64,7 +64,7 @@ const places = [
   `(?:[lL]ogger|\\blog)\\.(?:debug|info|warn|error|fatal)\\(\\s*(?:\\{[^}]*\\},\\s*)?(?:${text})`,
   `\\b(?:failed:|recovered:)\\s+(?:${text})`,
   `\\blisten\\(app, [^>]*=> (?:${text})`,
-  `const (?:unsynced|unwritten|cutLog) =\\s+(?:${text})`,
+  `const (?:unsynced|unwritten|cutWal) =\\s+(?:${text})`,
 ]
 const found = sources.flatMap((code) =>
   places.flatMap((place) => [...code.matchAll(new RegExp(place, 'g'))].flatMap(([, ...texts]) => texts)),

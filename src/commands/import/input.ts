@@ -129,7 +129,7 @@ const others: [beginning: RegExp, reason: string][] = [
 
 /** Detects the format from the first bytes of the input. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
-  const text = head.toString('latin1').replace(byteOrderMark, '')
+  const text = head.toString('latin1').replace(/^\xef\xbb\xbf/, '')
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []

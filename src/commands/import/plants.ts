@@ -28,15 +28,14 @@ export function makePlantReader(form: Form) {
   return (record: InputRecord): NewPlant | string | undefined => {
     const { line, text } = record
     const isValid = isAscii(text) || isUtf8(Buffer.from(text, 'latin1'))
+    // Not if other records are UTF-8: the conversion would garble them.
     if (!isValid && !isKnownUtf8)
       throw new InputError(
         `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
       )
-    // Converting a whole file that is damaged in one record would garble the others.
-    if (!isValid) return 'is not UTF-8'
     isKnownUtf8 ||= !isAscii(text)
     if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
-    const found = read(record)
+    const found = read(isValid ? record : { ...record, fault: 'is not UTF-8' })
     return typeof found === 'object' ? (findFault(found.value) ?? (found.value as NewPlant)) : found
   }
 }
@@ -46,7 +45,8 @@ const decode = (latin1: string) => (isAscii(latin1) ? latin1 : Buffer.from(latin
 
 function makeMemberReader({ map, ignoreUnknown }: Form) {
   const nameOf = (field: keyof NewPlant) => map[field] ?? field
-  return ({ text }: InputRecord): Read => {
+  return ({ text, fault }: InputRecord): Read => {
+    if (fault !== undefined) return fault
     const value: Record<string, unknown> | null | undefined = attempt(() => JSON.parse(decode(text)))
     if (value === undefined) return 'is not JSON'
     if (!ignoreUnknown || value === null) return { value }

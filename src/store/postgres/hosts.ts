@@ -12,7 +12,7 @@ const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password h
 export function findUrlFault(url: string): string | undefined {
   const urls = splitHosts(url)
   // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
-  if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@/.test(one)))
+  if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@|^[^?]*#/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const [, query = ''] = url.split(/\?(.*)/s)
   const given = new URLSearchParams(query)
@@ -21,7 +21,7 @@ export function findUrlFault(url: string): string | undefined {
   const unknown = names.find((name) => name && !known.includes(name))
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
-  const isKnown = sslModes.includes(given.get('sslmode') ?? 'disable')
+  const isKnown = given.getAll('sslmode').every((mode) => sslModes.includes(mode))
   return isKnown ? undefined : `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
 }
 

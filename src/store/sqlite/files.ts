@@ -67,7 +67,7 @@ export const cutWal =
 /**
  * Returns a function that throws if another program has truncated the `-wal`. SQLite would write after the former end,
  * and ignore the whole log when the database is opened again. The function returns the number of pages in the log.
- * `log`: descriptor of the `-wal`.
+ * `wal`: descriptor of the `-wal`.
  */
 export function makeWalCheck(db: DatabaseSync, files: OpenFiles, wal: number): () => number {
   const frameBytes = frameHeaderBytes + Number(pragma(db, 'page_size'))
