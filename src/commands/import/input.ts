@@ -93,8 +93,8 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
 }
 
 /**
- * `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal; `isUtf8`: a byte
- * order mark says so.
+ * `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal; `isUtf8`: the
+ * input starts with a byte order mark.
  */
 export type Form = {
   format: 'ndjson' | 'json' | 'csv'
@@ -129,7 +129,7 @@ const others: [beginning: RegExp, reason: string][] = [
 
 /** Detects the format from the first bytes of the input. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
-  const text = head.toString('latin1').replace(/^\xef\xbb\xbf/, '')
+  const text = head.toString('latin1').replace(new RegExp(`^${byteOrderMark}`), '')
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
