@@ -38,10 +38,14 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.notFound,
 }
 
-const otherCoding = new ProblemError(problems.faults(1), {
-  errors: [{ code: 'format', detail: 'must be chunked, and needs HTTP/1.1', parameter: 'Transfer-Encoding' }],
-  headers: { connection: 'close' },
+const ambiguous = (fault: Fault) =>
+  new ProblemError(problems.faults(1), { errors: [fault], headers: { connection: 'close' } })
+const otherCoding = ambiguous({
+  code: 'format',
+  detail: 'must be chunked, and needs HTTP/1.1',
+  parameter: 'Transfer-Encoding',
 })
+const noHost = ambiguous({ code: 'required', detail: 'must be given exactly once', parameter: 'Host' })
 
 /** Time for a client to read the error response before the connection is destroyed. */
 const lingerMs = 5000
@@ -113,7 +117,7 @@ function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
   return new ProblemError(problems.methodNotAllowed(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
-/** Returns an error for a request whose framing or host is ambiguous. */
+/** Returns an error, which closes the connection, for a request whose framing or host is ambiguous. */
 function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: FastifyRequest) {
   const { 'transfer-encoding': coding } = headers
   // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
@@ -121,7 +125,7 @@ function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: Fasti
   const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
   // RFC 9112, section 3.2.
   if (hosts === 1 || (hosts === 0 && httpVersionMinor === 0)) return undefined
-  return invalid([{ code: 'required', detail: 'must be given exactly once', parameter: 'Host' }])
+  return noHost
 }
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {
