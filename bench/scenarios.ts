@@ -64,6 +64,42 @@ async function startCold({ plants }: Options): Promise<Contender[]> {
   return found
 }
 
+/** Stores of very different sizes, on which the same work should cost the same. */
+async function startSizes({ plants }: Options): Promise<Contender[]> {
+  const found: Contender[] = []
+  for (const size of [10_000, 10 * plants]) {
+    const server = await servers.startOurs('SQLite', size)
+    found.push({ ...load(get, server, `Plant Store, GET, ${size} plants`), stop: async () => {} })
+    found.push(load(post, server, `Plant Store, POST, ${size} plants`))
+  }
+  return found
+}
+
+/** One process, and two on one file with half of the connections each. */
+async function startProcesses(): Promise<Contender[]> {
+  const url = await servers.makeStore('SQLite', 1000)
+  const start = () => servers.startOurs('SQLite', 0, url)
+  const two = await Promise.all([start(), start()])
+  const half = { ...post, connections: post.connections / 2 }
+  return [
+    load(post, await servers.startOurs('SQLite')),
+    {
+      name: 'Plant Store, two processes',
+      async take(ms) {
+        const [one, other] = (await Promise.all(two.map((server) => measure(server, { ...half, ms })))) as [
+          Slice,
+          Slice,
+        ]
+        const mean = (figure: keyof Slice) => (one[figure] + other[figure]) / 2
+        const sum = (figure: keyof Slice) => one[figure] + other[figure]
+        const [cpuUs, p50Ms, p99Ms] = [mean('cpuUs'), mean('p50Ms'), mean('p99Ms')]
+        return { cpuUs, perSecond: sum('perSecond'), p50Ms, p99Ms, mib: sum('mib') }
+      },
+      stop: async () => void (await Promise.all(two.map(({ stop }) => stop()))),
+    },
+  ]
+}
+
 async function measureStart(start: () => Promise<Server>): Promise<Slice> {
   const startMs = performance.now()
   const { pid, stop } = await start()
@@ -119,6 +155,8 @@ export const scenarios: Scenario[] = [
   { name: '304', title: `${page} answered 304`, floor: true, start: () => startAll(unchanged, notModified) },
   { name: 'post', title: 'POST, 64 connections', floor: true, start: () => startAll(post) },
   { name: 'cold', title: `${page}, one page and pages that are not cached`, start: startCold },
+  { name: 'size', title: 'a small and a very large store', start: startSizes },
+  { name: 'processes', title: 'POST, 64 connections, by one and by two processes', start: startProcesses },
   { name: 'whole', title: 'a large list', floor: true, start: startWhole },
   { name: 'start', title: 'start, and memory at rest', floor: true, start: startStarts },
   { name: 'commands', title: 'commands on a large store', rounds: 3, start: startCommands },
