@@ -11,8 +11,10 @@ export function toTextLines(json: string): string {
   return json.replace(/[^\n]+/g, (line) => attempt(() => format(JSON.parse(line))) ?? printable(line))
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: a line of pino
-function format({ level, time, msg, err, pid: _, ...more }: any): string {
+/** A line of pino, or of the access log. */
+type Line = { level: number; time: number; msg: unknown; pid: number; err?: { stack?: string } }
+
+function format({ level, time, msg, err, pid: _, ...more }: Line): string {
   const ms = String(new Date(time).getMilliseconds()).padStart(3, '0')
   const at = paint('dim', `${new Date(time).toTimeString().slice(0, 8)}.${ms}`)
   const color = level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan'

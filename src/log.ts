@@ -81,8 +81,8 @@ function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
       // Without `minLength`, `flush` does nothing.
       minLength: 1,
     })
-    opened.on('drop', (lines) => {
-      drop(countLines(lines as unknown as Buffer))
+    opened.on('drop', (lines: unknown) => {
+      drop(countLines(lines as Buffer))
       // A full buffer is written only after a flush.
       opened.flush()
     })
@@ -110,7 +110,8 @@ function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
     dropped: () => dropped,
     write(lines: Buffer): void {
       pending += countLines(lines)
-      file.write(lines as never)
+      // sonic-boom declares only strings.
+      file.write(lines as Buffer & string)
     },
     /** Resolves once all lines are written or have failed. */
     async flush(): Promise<void> {
