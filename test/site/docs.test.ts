@@ -93,10 +93,12 @@ test('Execute works as soon as it is enabled, and the page loads less than 0.8 M
   t.same(faults, [])
 })
 
-/** Presses Tab until an element that matches has the focus. */
+/** Presses Tab until an element that matches has the focus. Throws if an element with the focus has no outline. */
 async function tabTo(page: Page, selector: string): Promise<void> {
   for (let presses = 0; presses < 60; presses++) {
     await page.keyboard.press('Tab')
+    if (await page.evaluate('getComputedStyle(document.activeElement).outlineStyle === "none"'))
+      throw new Error(`no outline: ${await page.evaluate('document.activeElement.outerHTML')}`)
     if (await page.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`)) return
   }
   throw new Error(`Tab does not reach ${selector}`)

@@ -7,7 +7,7 @@ import tap, { before, type Test, test } from 'tap'
 import { request, startApp, token } from '../support/service.ts'
 import { listen } from '../support/wire.ts'
 import { launchBrowser } from './browser.ts'
-import { authorize, execute, openDocs } from './docs-page.ts'
+import { authorize, execute, openDocs, operation } from './docs-page.ts'
 
 const audience = 'https://plants.test/'
 const scope = 'plants:read plants:write'
@@ -93,6 +93,12 @@ test('a reader signs in at the issuer, and the token is used like a pasted one',
   t.equal((await execute(page, 'createPlant', '{"name":"a","tag":""}'))[0], '200')
   t.equal((await execute(page, 'listPlants'))[0], '200')
   t.same(faults, [])
+  await page.click('.scheme-container .authorize')
+  t.equal(await page.locator('.auth-container:has-text("Flow:")').count(), 1)
+  await page.locator('.auth-container:has-text("Flow:") .btn:has-text("Logout")').click()
+  await page.locator('.modal-ux .btn-done').first().click()
+  await operation(page, 'listPlants').locator('.execute').click()
+  t.match(await page.locator('.explanation').textContent(), /token is required/)
   const authorization = provider.asked.find(({ pathname }) => pathname === '/auth') as URL
   t.match(Object.fromEntries(authorization.searchParams), {
     response_type: 'code',

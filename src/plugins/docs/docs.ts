@@ -54,7 +54,7 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
     routePrefix: '/docs',
     indexPrefix: base,
     theme: {
-      title: 'Plant Store',
+      title: 'Try it – Plant Store',
       css: [file('theme.css'), file('swagger.css')],
       js: [file('swagger.js'), file('page.js')],
       favicon: [{ ...file('icon.svg'), rel: 'icon', type: 'image/svg+xml', sizes: 'any' }],

@@ -6,9 +6,7 @@ for (const origin of document.querySelectorAll('[data-origin]')) origin.textCont
 for (const wide of document.querySelectorAll('pre, .prose table')) wide.tabIndex = 0
 
 for (const code of document.querySelectorAll('.language-sh')) {
-  const button = document.createElement('button')
-  button.className = 'copy'
-  button.textContent = 'Copy'
+  const button = Object.assign(document.createElement('button'), { className: 'copy', textContent: 'Copy' })
   button.addEventListener('click', async () => {
     await copy(code)
     button.textContent = 'Copied'

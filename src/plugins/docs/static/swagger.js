@@ -9,9 +9,8 @@ document.body.insertAdjacentHTML('afterbegin', `{{header}}`)
 document.querySelector('.skip').hash = '#swagger-ui'
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
-const setDark = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', setDark)
-setDark()
+dark.onchange = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.onchange()
 
 /** A plugin of Swagger UI, named in its configuration. */
 window.plantStorePlugin = function plantStorePlugin({ React }) {
@@ -23,6 +22,9 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
   // Swagger UI does not update an open dialog, although the issuer's metadata may arrive later.
   const updateResolvedSubtree = (original, system) => (path, tree) => {
     const { authActions, authSelectors } = system.getSystem()
+    const issuer = tree.components?.securitySchemes?.oidc?.openIdConnectData
+    // Swagger UI would show a form for each grant type of the issuer.
+    if (issuer) issuer.grant_types_supported = ['authorization_code']
     const updated = original(path, tree)
     if (authSelectors.shownDefinitions()) authActions.showDefinitions(authSelectors.definitionsToAuthorize())
     return updated
@@ -34,11 +36,11 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
     }
     return original(payload)
   }
-  const logout = (original) => (names) => {
+  const logout = (original) => () => {
     sessionStorage.removeItem(tokenKey)
-    return original(names)
+    return original(['bearer', 'oidc'])
   }
-  // Requests send the issuer's token like a pasted one.
+  // Requests send the issuer's token like a pasted one, so logging out removes both.
   const authorizeOauth2 = (original, system) => (payload) => {
     useToken(system, payload.token.access_token)
     return original(payload)
