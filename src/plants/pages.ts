@@ -26,6 +26,8 @@ const fewestBytes = 1024
 const maxReads = 200
 const maxCompressions = 16
 const maxStreams = 100
+/** Maximum number of concurrent reads for all long lists: on a slow network, more would exceed their time limit. */
+const maxPartReads = 3
 const comma = ','.charCodeAt(0)
 
 type Body = { coding: Coding; bytes: Buffer | Readable }
@@ -43,6 +45,9 @@ export class Pages {
   #meanBytes = usualBytes
   #streams = 0
   #turn: Promise<unknown> = Promise.resolve()
+  /** The latest read of each queue for parts of long lists. */
+  readonly #queues: Promise<unknown>[] = Array(maxPartReads).fill(Promise.resolve())
+  #queued = 0
   #hits = 0
   #misses = 0
 
@@ -134,16 +139,27 @@ export class Pages {
     return { coding, bytes }
   }
 
+  /** Reads a part after the other reads in its queue. The wait does not count toward the time limit. */
+  #queuePart(range: Range, after: number): Promise<Part> {
+    const queue = this.#queued++ % maxPartReads
+    const part = (async () => {
+      await this.#queues[queue]
+      // One part per turn of the event loop: Node accepts one connection per turn.
+      this.#turn = this.#turn.then(() => new Promise(setImmediate))
+      await this.#turn
+      return inTime(this.#readPart(range, after))
+    })()
+    this.#queues[queue] = part.catch(() => {})
+    return part
+  }
+
   async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
-    for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
+    for (let part = first; ; part = await this.#queuePart(range, part.reached)) {
       const isLast = part.reached === range.last
       // A comma replaces the brackets between two parts.
       if (part !== first) part.array[0] = comma
       yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return
-      // All lists together yield one part per turn of the event loop: Node accepts one connection per turn.
-      this.#turn = this.#turn.then(() => new Promise(setImmediate))
-      await this.#turn
     }
   }
 }
