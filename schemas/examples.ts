@@ -1,6 +1,6 @@
 // Examples of all bodies in the contract: accepted requests, and responses of the service.
 import { NewPlant } from './plant.ts'
-import type { Fault } from './problem.ts'
+import type { Fault } from './problem-details.ts'
 import { describeProblem, type KnownProblem, problems } from './problems.ts'
 
 type Example = { summary: string; value: unknown }

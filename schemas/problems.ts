@@ -66,6 +66,13 @@ export const problemTypes = {
 } as const satisfies Record<string, Record<'title' | 'meaning' | 'advice', string> & { status: number }>
 
 export type ProblemTypeName = keyof typeof problemTypes
+/** The problem types that have a page. */
+export const problemTypeNames = Object.keys(problemTypes) as ProblemTypeName[]
+
+/** Lists the known values of `type`. `basePath` ends with a slash. */
+export function listProblemTypes(basePath: string): string[] {
+  return [...problemTypeNames.map((name) => `${basePath}problems/${name}`), 'about:blank']
+}
 
 /** Problems of type about:blank: their status is sufficient (RFC 9110, section 15; RFC 6585). */
 const plainTypes = {

@@ -4,7 +4,7 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import { ref } from './component.ts'
 import { type HeaderName, headers } from './headers.ts'
 import { Plant, PlantList } from './plant.ts'
-import { Problem } from './problem.ts'
+import { Problem } from './problem-details.ts'
 import { problems } from './problems.ts'
 
 /** Describes the headers of a response; the contract refers to `components.headers` instead. */

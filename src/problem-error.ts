@@ -1,5 +1,5 @@
 // An error that becomes the response to a request: a problem from the catalogue.
-import type { Fault } from '../schemas/problem.ts'
+import type { Fault } from '../schemas/problem-details.ts'
 import { type KnownProblem, maxFaults, problems } from '../schemas/problems.ts'
 
 /** `headers`: additional response headers. */

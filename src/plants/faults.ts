@@ -1,7 +1,7 @@
 // The faults of a value that does not match a schema: one per mistake, with its location.
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import { NewPlant, patternDetails, wellFormed } from '../../schemas/plant.ts'
-import type { Fault } from '../../schemas/problem.ts'
+import type { Fault } from '../../schemas/problem-details.ts'
 import { maxFaults } from '../../schemas/problems.ts'
 
 /** Options of Ajv, for requests and imports: no coercion, no removal of members, and all faults. */

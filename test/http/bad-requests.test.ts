@@ -1,6 +1,6 @@
 // Bad requests get their status and problem details, and change nothing.
 import tap, { before, type Test, test } from 'tap'
-import type { Problem } from '../../schemas/problem.ts'
+import type { Problem } from '../../schemas/problem-details.ts'
 import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Running, request, startApp, token } from '../support/service.ts'

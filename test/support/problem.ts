@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Test } from 'tap'
 import { components } from '../../schemas/index.ts'
-import type { Problem } from '../../schemas/problem.ts'
+import type { Problem } from '../../schemas/problem-details.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 
 const ajv = new Ajv2020({

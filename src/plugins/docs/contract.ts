@@ -4,7 +4,7 @@ import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
 import { makeExamples } from '../../../schemas/examples.ts'
 import { describeHeaders } from '../../../schemas/headers.ts'
 import { wellFormed } from '../../../schemas/plant.ts'
-import { listProblemTypes } from '../../../schemas/problem.ts'
+import { listProblemTypes } from '../../../schemas/problems.ts'
 import { version } from '../../version.ts'
 import { fill } from './pages.ts'
 

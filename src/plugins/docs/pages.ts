@@ -1,8 +1,7 @@
 // The HTML pages: home, the guide, and one per problem type. `base` is the base path, which ends with a slash.
 import { readFileSync } from 'node:fs'
 import { makeExamples } from '../../../schemas/examples.ts'
-import { problemTypeNames } from '../../../schemas/problem.ts'
-import { type ProblemTypeName, problemTypes } from '../../../schemas/problems.ts'
+import { type ProblemTypeName, problemTypeNames, problemTypes } from '../../../schemas/problems.ts'
 import { commandName, root } from '../../version.ts'
 
 /** The example programs. The relative links of the guide work here as in the repository. */

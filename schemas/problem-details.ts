@@ -1,7 +1,7 @@
 // The schemas of errors: problem details (RFC 9457) and their faults. Both are open: members may be added.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
-import { type ProblemTypeName, problemTypes } from './problems.ts'
+import { listProblemTypes } from './problems.ts'
 
 const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'format'] as const
 
@@ -46,14 +46,6 @@ export const Fault = component(
   ),
 )
 export type Fault = Static<typeof Fault>
-
-/** The problem types that have a page. */
-export const problemTypeNames = Object.keys(problemTypes) as ProblemTypeName[]
-
-/** Lists the known values of `type`. `basePath` ends with a slash. */
-export function listProblemTypes(basePath: string): string[] {
-  return [...problemTypeNames.map((name) => `${basePath}problems/${name}`), 'about:blank']
-}
 
 export const ProblemType = component(
   'ProblemType',
