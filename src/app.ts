@@ -13,12 +13,13 @@ import { docs } from './plugins/docs/docs.ts'
 import { answerWithProblems, errors, routeErrors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
+import { describeResource, resourceMetadata } from './plugins/resource-metadata.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
 import type { Settings } from './settings.ts'
 import type { PlantLog } from './store/engine.ts'
-import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
+import { describeSignIn, discoveryUrl, issuerOf } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 
 /** `write`, `mask`, `count`: see the access log. `countProblem`: counts responses to malformed requests. */
@@ -75,7 +76,7 @@ export async function buildApp(options: AppOptions) {
   const resource = issuer && describeResource(issuer)
   const openIdConnectUrl = issuer && discoveryUrl(issuer)
   await app.register(docs, { basePath, openIdConnectUrl, signIn: issuer && describeSignIn(issuer) })
-  if (resource) await app.register(serveResource, resource)
+  if (resource) await app.register(resourceMetadata, resource)
   await app.register(
     async (scope) => {
       await scope.register(auth, { verify, resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })

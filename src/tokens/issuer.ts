@@ -1,5 +1,4 @@
-// The accepted issuer of tokens, and the metadata for discovering it (RFC 9728).
-import type { FastifyPluginAsync } from 'fastify'
+// The accepted issuer of tokens, from the settings.
 import type { Settings } from '../settings.ts'
 import { scopes } from './tokens.ts'
 
@@ -16,23 +15,6 @@ export function discoveryUrl({ oidcIssuer }: Issuer): string {
   return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
-const wellKnown = '/.well-known/oauth-protected-resource'
-
-/** Returns the metadata of the protected resource, with path and URL; undefined if no audience is an https URL. */
-export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
-  const resource = oidcAudience.find((audience) => URL.parse(audience)?.protocol === 'https:')
-  if (resource === undefined) return undefined
-  const { origin, pathname, search } = new URL(resource)
-  const path = `${wellKnown}${pathname === '/' ? '' : pathname}`
-  const metadata = {
-    resource,
-    authorization_servers: [oidcIssuer],
-    scopes_supported: scopes.map((scope) => oidcScopePrefix + scope),
-    bearer_methods_supported: ['header'],
-  }
-  return { path, url: origin + path + search, metadata }
-}
-
 /** Describes sign-in on the docs page (authorization code with PKCE, RFC 7636); undefined if no client is set. */
 export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix }: Issuer) {
   if (oidcDocsClientId === undefined) return undefined
@@ -44,15 +26,4 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
     // `resource`: RFC 8707; some issuers use `audience` instead.
     additionalQueryStringParams: { resource, audience: resource },
   }
-}
-
-type Resource = NonNullable<ReturnType<typeof describeResource>>
-
-/** Serves the metadata, without a token and outside the base path. */
-export const serveResource: FastifyPluginAsync<Resource> = async (app, { path, url, metadata }) => {
-  // The handler compares the path, which may contain characters that are special to the router.
-  app.get(`${wellKnown}*`, (request, reply) => {
-    if (URL.parse(request.url, url)?.pathname !== path) return reply.callNotFound()
-    return reply.header('cache-control', 'no-cache').send(metadata)
-  })
 }
