@@ -10,7 +10,7 @@ import { makeOutage } from '../outage.ts'
 import { describeFaults } from '../plants/faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { nosniff } from './requests.ts'
+import { nosniff, pathOf } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -108,7 +108,7 @@ export const routeErrors = fp(async (app) => {
 /** Returns the error for a URL that is too long or has no route: 405 if its path has other methods, otherwise 404. */
 function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
   if (url.length > maxUrlLength) return new ProblemError(problems.urlTooLong)
-  const path = url.replace(/[?#].*/, '')
+  const path = pathOf(url)
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)

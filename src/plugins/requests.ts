@@ -17,6 +17,9 @@ export const maxRequestsPerSocket = 1000
 /** Browsers must not guess another media type. */
 export const nosniff = ['x-content-type-options', 'nosniff'] as const
 
+/** Returns the path of a request target. For the router, a query also starts at `#`. */
+export const pathOf = (url: string) => url.replace(/[?#].*/, '')
+
 /** Matches ids that need no escaping: UUIDs (RFC 9562), ULIDs, base64, and the ids of common proxies. */
 const wellFormedId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 

@@ -6,6 +6,7 @@ import fp from 'fastify-plugin'
 import type { Meter } from '../metrics.ts'
 import { describeFailure, makeOutage } from '../outage.ts'
 import { version } from '../version.ts'
+import { pathOf } from './requests.ts'
 
 /** Time that a shutdown waits for the collector. */
 const flushMs = 900
@@ -30,7 +31,7 @@ export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(asyn
       if (!span.isRecording()) return
       span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
       // Without the query, which may contain secrets.
-      span.setAttribute('url.path', mask(url.replace(/^https?:\/\/[^/?#]*|[?#].*/gis, '')))
+      span.setAttribute('url.path', mask(pathOf(url).replace(/^https?:\/\/[^/]*/i, '')))
     },
   })
   instrumentation.setTracerProvider(provider)
