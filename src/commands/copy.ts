@@ -7,7 +7,7 @@ import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged } from '../store/sql/checksum.ts'
+import { isDamaged, textOf } from '../store/sql/checksum.ts'
 import { commandName } from '../version.ts'
 import { notePrefix } from './import/check.ts'
 
@@ -125,12 +125,8 @@ const end = Number.MAX_SAFE_INTEGER
 
 /** Compares the plants after `after`, and returns their lines. Throws CommandError if they differ. */
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
-  const lines = plants.map(lineOf).join('')
-  if (copied.map(lineOf).join('') === lines) return lines
+  const toLines = (some: StoredPlant[]) => some.map((plant) => `${textOf(plant)}\n`).join('')
+  const lines = toLines(plants)
+  if (toLines(copied) === lines) return lines
   throw new CommandError(`--to differs from --from after plant ${after}, or another program writes to it`)
-}
-
-/** Returns the line of a plant for the SHA-256 of a log. */
-export function lineOf({ position, id, mark, item }: StoredPlant): string {
-  return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
 }

@@ -10,9 +10,8 @@ import { serializeItem } from '../plants/item.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged } from '../store/sql/checksum.ts'
+import { isDamaged, textOf } from '../store/sql/checksum.ts'
 import { scopes } from '../tokens/tokens.ts'
-import { lineOf } from './copy.ts'
 
 const help = `
 A service may be running; verify checks the log up to its end at the start. It runs the database's own checks, then checks
@@ -81,7 +80,7 @@ async function checkLog(store: Store, head: number | undefined, faults: string[]
       addGap(position)
       if ('reason' in entry) addUnread(unread, position, entry.reason)
       else {
-        hash.update(lineOf(entry))
+        hash.update(`${textOf(entry)}\n`)
         const fault = position <= before ? 'exists twice' : findRowFault(entry)
         if (fault !== undefined) faults.push(`plant ${position} ${fault}`)
         plants++
