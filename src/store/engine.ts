@@ -143,16 +143,9 @@ export type Standby = {
   lagSeconds: number | null
 }
 
-/** `server`: host:port of the queried server. */
-export type ClusterStatus = {
-  server: string
-  role: 'primary' | 'standby'
-  standbys: Standby[]
-}
-
-/** The status of a database. `bytes`: size on disk; `cluster`: null for a file. */
+/** The status of a database. `bytes`: size on disk; `cluster`: null for a file; `server`: host:port that was queried. */
 export type EngineStatus = {
   engineVersion: string
   bytes: number
-  cluster: ClusterStatus | null
+  cluster: { server: string; role: 'primary' | 'standby'; standbys: Standby[] } | null
 }

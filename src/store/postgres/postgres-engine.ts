@@ -1,16 +1,16 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each transaction locks the row of
 // `head`, so that positions have no gaps and follow the order of the commits.
-import type { OpenOptions, PlantLog } from '../engine.ts'
+import type { EngineStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { makeLink } from './link.ts'
-import { readStatus } from './postgres-status.ts'
 import { makeHeadReader, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import type { Session } from './session.ts'
+import { tables } from './tables.ts'
 import { makeWriter } from './writer.ts'
 
 /** Number of connections for reading pages; each read uses the least busy one. */
@@ -51,7 +51,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     id: servers.storeId as string,
     log: { append, head, read: makeRead(servers) },
     ...makeSqlStore({ select, execute }, checks, (id) => (servers.storeId = id)),
-    status: () => readStatus(select),
+    status: async () => (await select(readStatus))[0] as unknown as EngineStatus,
     close: () => writer.idle().then(() => servers.close()),
   }
 }
@@ -65,6 +65,20 @@ function makeRead(servers: Servers): PlantLog['read'] {
     throw new StoreUnavailable('unread', `the log does not contain plants ${after + 1} to ${last} of ${mark}`)
   }
 }
+
+/** Reads the status. Only the state of the standbys requires the role pg_monitor. */
+const readStatus = `
+  SELECT current_setting('server_version') AS "engineVersion",
+    (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest('{${tables}}'::text[]) AS name) AS bytes,
+    json_build_object(
+      'server', coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port'),
+      'role', CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END,
+      'standbys', ARRAY(SELECT to_json(standby) FROM (
+        SELECT application_name AS name, host(client_addr) AS address, state, sync_state AS sync,
+          CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END
+            AS "lagBytes",
+          extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
+        FROM pg_stat_replication ORDER BY application_name, pid) AS standby)) AS cluster`
 
 const checks: Checks = {
   'the schema': `
