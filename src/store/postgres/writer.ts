@@ -94,11 +94,7 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
   return { append, execute, idle: () => Promise.all([turn, lastMinor]) }
 }
 
-async function planBatch(
-  session: Session,
-  entries: Entry[],
-  notes: NoteChange[] = [],
-): Promise<Planned<Outcome[]>> {
+async function planBatch(session: Session, entries: Entry[], notes: NoteChange[] = []) {
   const ids = entries.flatMap(({ id }) => id ?? [])
   const [{ rows }] = await Promise.all([
     session.query<Found>({ ...findPlants, values: [`{${ids}}`] }),
