@@ -29,15 +29,6 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
     headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
   })
 
-  /** Returns the hook of a route that requires a scope. Route hooks run last, so a 403 counts toward the rate limit. */
-  function requireScope(scope: Scope | undefined): onRequestHookHandler {
-    const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
-    return ({ grant }, _reply, done) => {
-      if (scope !== undefined && grant.scopes.has(scope)) done()
-      else done(new ProblemError(problems.noScope(String(scope)), challengeWith(error)))
-    }
-  }
-
   // Created once, so that a refusal is cheap. Without credentials, no error code is sent (RFC 6750, section 3.1).
   const noToken = new ProblemError(problems.noToken, challengeWith(''))
   const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
@@ -66,7 +57,14 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
   app.decorateRequest('grant')
   app.addHook('onRequest', authenticate)
   app.addHook('onRoute', (route) => {
-    route.onRequest = [route.onRequest ?? [], requireScope(route.config?.scope)].flat()
+    const { scope } = route.config ?? {}
+    const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
+    const checkScope: onRequestHookHandler = ({ grant }, _reply, done) => {
+      if (scope !== undefined && grant.scopes.has(scope)) done()
+      else done(new ProblemError(problems.noScope(String(scope)), challengeWith(error)))
+    }
+    // Hooks of routes run last, so a 403 counts toward the rate limit.
+    route.onRequest = [route.onRequest ?? [], checkScope].flat()
   })
   // The token may have been revoked or have expired while the body was received.
   app.addHook('preValidation', (request, reply, done) => {
