@@ -33,18 +33,18 @@ export async function reportFile(file: string | undefined, facts: object, text: 
  * the reader closed stdout (`| head -1`), 1 otherwise; any other error to undefined.
  */
 export function watchOutput(): (error: unknown) => number | undefined {
-  const faults = new Set<unknown>()
+  /** Exit codes by error. */
+  const codes = new Map<unknown, number>()
   // Ignore errors of stderr: the exit code still shows whether the command failed.
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    faults.add(error)
+    codes.set(error, error.code === 'EPIPE' ? 0 : 1)
     // Later writes fail in the same way.
-    if (error.code === 'EPIPE' || faults.size > 1) return
+    if (error.code === 'EPIPE' || codes.size > 1) return
     process.exitCode = 1
     console.error(`plant-store: cannot write to stdout: ${error.message}`)
   })
-  return (error) =>
-    faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
+  return (error) => codes.get(error)
 }
 
 /** Formats rows as aligned columns below their headings, without trailing spaces. */
