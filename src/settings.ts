@@ -139,9 +139,7 @@ function readEnvFile(): NodeJS.ProcessEnv {
 }
 
 /** Reads a file in UTF-8 without its byte order mark, which editors on Windows may write. */
-function readUtf8(path: string): string {
-  return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
-}
+const readUtf8 = (path: string) => new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path))
 
 /** Finds the value of a setting. An empty value counts as missing. */
 function find(row: SettingRow, { flags, env, file }: Sources): Found {

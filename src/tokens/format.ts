@@ -28,14 +28,10 @@ export function readTokenId(text: string): string | undefined {
  * True for a string that starts like a JWT: with `{"` in base64url. White space around the `{` would be valid JSON, but
  * no issuer writes it, and the mask of the log would not match it.
  */
-export function isJwt(token: string): boolean {
-  return /^ey[I-L]/.test(token)
-}
+export const isJwt = (token: string) => /^ey[I-L]/.test(token)
 
 /** Returns the SHA-256 of a token in hex, as it is stored. */
-export function hashToken(token: string): string {
-  return hash('sha256', token)
-}
+export const hashToken = (token: string) => hash('sha256', token)
 
 /** Returns the CRC-32 of a string in base62. */
 function checksum(body: string): string {
@@ -44,6 +40,4 @@ function checksum(body: string): string {
   return digits.reverse().join('')
 }
 
-function randomBase62(length: number): string {
-  return Array.from({ length }, () => base62[randomInt(62)]).join('')
-}
+const randomBase62 = (length: number) => Array.from({ length }, () => base62[randomInt(62)]).join('')
