@@ -134,7 +134,7 @@ function define(code: ProblemCode, detail: string): KnownProblem {
 }
 
 /** Builds the body of a problem. Problem pages are below `basePath`, which ends with a slash. */
-export function describeProblem({ code, detail }: KnownProblem, basePath = '/') {
+export function describeProblem({ code, detail }: KnownProblem, basePath: string) {
   const { status, title } = allTypes[code]
   const type = code in problemTypes ? `${basePath}problems/${code}` : 'about:blank'
   return { type, title, status, detail }
