@@ -2,8 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createWriteStream, rmSync, statSync, writeFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { createReadStream, createWriteStream, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
@@ -80,10 +79,10 @@ export function copyVerified(from: string | NodeJS.ReadableStream, to: string, o
 async function writeVerified(from: string, options: CopyOptions) {
   const copy = join(process.env.TMPDIR || dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
-  const file = await open(copy)
+  const file = createReadStream(copy, { fd: openSync(copy, 'r') })
   // Deleted at once: the contents disappear when the descriptor is closed, even by a kill.
   rmSync(copy)
-  await pipeline(file.createReadStream(), process.stdout, { end: false })
+  await pipeline(file, process.stdout, { end: false })
   return report
 }
 
