@@ -9,7 +9,7 @@ import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { type OpenFiles, recordFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { checkStore, openReadOnly, pragma, refusal, refuseOtherName, refuseStrayWal } from './read-only.ts'
+import { openReadOnly, pragma, refusal, refuseForeign, refuseOtherName, refuseStrayWal } from './read-only.ts'
 
 /** Only its owner may read a new database, regardless of the umask, because it contains the hashes of tokens. */
 const ownMode = 0o600
@@ -86,7 +86,7 @@ function configure(db: DatabaseSync): void {
 function makeTables(db: DatabaseSync, path: string): void {
   if (untilFree(() => pragma(db, 'user_version')) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
-  checkStore(db, path, true)
+  refuseForeign(db, path, true)
   for (const { sqlite } of steps.slice(Number(pragma(db, 'user_version')))) db.exec(sqlite)
   const id = randomBytes(16).toString('base64url')
   db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)

@@ -27,7 +27,7 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
     db.open()
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
     syncWal(path, /^(ENOENT|EROFS)$/)
-    checkStore(db, path, mayBeEmpty)
+    refuseForeign(db, path, mayBeEmpty)
     const wal = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
     // A backup has no log: it is not in WAL mode.
     if (mayBeEmpty === undefined && !wal?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
@@ -79,7 +79,7 @@ export function refusal(path: string, error: Error): StoreRefused {
 }
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
-export function checkStore(db: DatabaseSync, path: string, mayBeEmpty = false): void {
+export function refuseForeign(db: DatabaseSync, path: string, mayBeEmpty = false): void {
   // In this order, because another process may create its tables between the two queries.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   const application = pragma(db, 'application_id')
