@@ -47,10 +47,8 @@ export async function runService(settings: Settings): Promise<void> {
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     // Loaded only if it is enabled, because loading takes a seventh of the startup time.
-    const hasAdmin = settings.adminPort !== undefined
-    const admin = hasAdmin
-      ? await (await import('./plugins/admin.ts')).openAdmin(settings, serviceLog)
-      : undefined
+    const plugin = settings.adminPort === undefined ? undefined : await import('./plugins/admin.ts')
+    const admin = await plugin?.openAdmin(settings, serviceLog)
     if (admin) parts.push(admin)
     const meter = admin?.meter ?? noMeter
 
