@@ -4,12 +4,11 @@ import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
-import type { Store, StoredPlant } from '../store/engine.ts'
+import { notePrefix, type Store, type StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { isDamaged, textOf } from '../store/sql/checksum.ts'
 import { commandName } from '../version.ts'
-import { notePrefix } from './import/check.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 

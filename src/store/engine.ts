@@ -121,6 +121,9 @@ export interface TokenTable {
   put(token: Token): Promise<void>
 }
 
+/** Prefix of the keys of all notes. */
+export const notePrefix = 'import/'
+
 /** A change of a note from the value `before` ('' if the note does not exist) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }
 

@@ -1,9 +1,9 @@
 // Adds the new plants of a checked input. Each batch updates the progress in the same transaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
-import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
+import { type Entry, type NoteChange, notePrefix, type Outcome, type Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
-import { type Checked, type Match, type Note, notePrefix } from './check.ts'
+import type { Checked, Match, Note } from './check.ts'
 import { InputError } from './input.ts'
 
 /** `path`: of the input; `earlier`: the import to continue; `again`: the option --again. */

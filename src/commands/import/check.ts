@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { listFields, type NewPlant } from '../../../schemas/plant.ts'
 import type { Progress } from '../../cli/console.ts'
 import { serializeItem } from '../../plants/item.ts'
-import type { Entry, Store } from '../../store/engine.ts'
+import { type Entry, notePrefix, type Store } from '../../store/engine.ts'
 import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
@@ -76,9 +76,6 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   }
   return { ...checked, notes, matches, batches, spool }
 }
-
-/** Prefix of the keys of all notes. */
-export const notePrefix = 'import/'
 
 /** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
