@@ -14,6 +14,22 @@ const stopMs = 10_000
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 const isUnknown = (setting: string) => !names.includes(setting)
 
+/** The settings of the image. */
+const image: Record<string, string> = Object.fromEntries(
+  (
+    /^ENV (.+)$/m.exec(readFileSync(new URL('../../deploy/Containerfile', import.meta.url), 'utf8'))?.[1] ??
+    ''
+  )
+    .split(' ')
+    .map((pair) => pair.split('=')),
+)
+
+/** The settings that have a value twice, itself and in a file. The service refuses to start with such a setting. */
+const findDoubles = (environment: Record<string, string>) => {
+  const all = { ...image, ...environment }
+  return Object.keys(all).filter((name) => all[name] && all[`${name}_FILE`])
+}
+
 type Service = { environment: Record<string, string>; secrets?: string[] }
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
@@ -26,6 +42,7 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
     const { plants } = services
     t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
     t.same(Object.keys(plants.environment).filter(isUnknown), [])
+    t.same(findDoubles(plants.environment), [])
     const mounts = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
     const mounted = mounts.map((one) => one.split(':')[0])
     t.same(mounted, Object.keys(volumes))
@@ -64,6 +81,7 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.match(spec, { enableServiceLinks: false, securityContext: { runAsNonRoot: true, runAsUser: 10001 } })
     const env: { name: string; value?: string }[] = container.env ?? []
     t.same(env.map(({ name }) => name).filter(isUnknown), [])
+    t.same(findDoubles(Object.fromEntries(env.map(({ name, value = '' }) => [name, value]))), [])
     for (const { name, value = '' } of env)
       if (name.endsWith('_FILE'))
         t.ok(container.volumeMounts.some((mount: { mountPath: string }) => value.startsWith(mount.mountPath)))
