@@ -14,17 +14,11 @@ const stopMs = 10_000
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 const isUnknown = (setting: string) => !names.includes(setting)
 
-/** The settings of the image. */
-const image: Record<string, string> = Object.fromEntries(
-  (
-    /^ENV (.+)$/m.exec(readFileSync(new URL('../../deploy/Containerfile', import.meta.url), 'utf8'))?.[1] ??
-    ''
-  )
-    .split(' ')
-    .map((pair) => pair.split('=')),
-)
+const read = (file: string) => readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8')
 
-/** The settings that have a value twice, itself and in a file. The service refuses to start with such a setting. */
+const [, settings = ''] = /^ENV (.+)$/m.exec(read('Containerfile')) ?? []
+const image = Object.fromEntries(settings.split(' ').map((pair) => pair.split('=')))
+/** Finds settings that are set together with their `_FILE`, which the service refuses. */
 const findDoubles = (environment: Record<string, string>) => {
   const all = { ...image, ...environment }
   return Object.keys(all).filter((name) => all[name] && all[`${name}_FILE`])
@@ -34,11 +28,7 @@ type Service = { environment: Record<string, string>; secrets?: string[] }
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
   test(`${file} runs the image, hardened, with existing settings`, async (t) => {
-    const {
-      services,
-      volumes,
-      secrets = {},
-    } = parse(readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8'))
+    const { services, volumes, secrets = {} } = parse(read(file))
     const { plants } = services
     t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
     t.same(Object.keys(plants.environment).filter(isUnknown), [])
@@ -59,8 +49,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 for (const file of ['postgres.yaml', 'sqlite.yaml'])
   test(`kubernetes/${file} runs the image of this version, hardened, with probes and enough time to drain`, async (t) => {
-    const text = readFileSync(new URL(`../../deploy/kubernetes/${file}`, import.meta.url), 'utf8')
-    const { spec } = parseAllDocuments(text)
+    const { spec } = parseAllDocuments(read(`kubernetes/${file}`))
       .map((one) => one.toJS())
       .find(({ kind }) => /^(Deployment|StatefulSet)$/.test(kind)).spec.template
     const [container] = spec.containers
@@ -98,7 +87,7 @@ test('systemd accepts the unit without a warning', options, async (t) => {
 })
 
 test('only the user of the unit can read its data', async (t) => {
-  const lines = readFileSync(unit, 'utf8').split('\n')
+  const lines = read('plant-store.service').split('\n')
   for (const line of ['DynamicUser=yes', 'StateDirectory=plant-store', 'StateDirectoryMode=0700'])
     t.ok(lines.includes(line), line)
   const [, folder] = /^Environment=DATABASE_URL=file:(\S+)\/[^/]+$/m.exec(lines.join('\n')) ?? []
