@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
-import { notePrefix, type Store, type StoredPlant } from '../store/engine.ts'
+import type { Store, StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { isDamaged, textOf } from '../store/sql/checksum.ts'
@@ -109,9 +109,9 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
     // If the head has not moved since the notes were read, they describe only copied plants.
-    const notes = await source.notes(notePrefix)
+    const notes = await source.notes()
     if ((await source.log.head()).position > done) continue
-    const held = await target.notes(notePrefix)
+    const held = await target.notes()
     for (const [key, value] of notes)
       if (value !== held.get(key))
         await target.log.append([], { notes: [{ key, value, before: held.get(key) ?? '' }] })

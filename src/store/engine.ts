@@ -36,8 +36,8 @@ export interface Store {
   readonly id: string
   readonly log: PlantLog
   readonly tokens: TokenTable
-  /** Reads the notes with a key prefix: values by key. A note contains the progress of an import. */
-  notes(prefix: string): Promise<Map<string, string>>
+  /** Reads the notes: values by key, which starts with `import/`. A note contains the progress of an import. */
+  notes(): Promise<Map<string, string>>
   /** Reads the rows of plants at positions `after` + 1 to `last`; at most `most` of them. */
   plants(after: number, last: number, most: number): Promise<StoredPlant[]>
   /** Finds the items of plants by id. */
@@ -120,9 +120,6 @@ export interface TokenTable {
   /** Adds or merges a token of another store. A revocation in either store and the earlier expiry apply. */
   put(token: Token): Promise<void>
 }
-
-/** Prefix of the keys of all notes. */
-export const notePrefix = 'import/'
 
 /** A change of a note from the value `before` ('' if the note does not exist) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }

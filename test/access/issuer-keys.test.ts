@@ -83,7 +83,6 @@ test('describes a failure, whatever value was thrown', async (t) => {
     [Object.assign(new Error(''), { code: 'ECONNRESET' }), 'ECONNRESET'],
     [new AggregateError([new Error('connect ECONNREFUSED ::1:1')]), 'connect ECONNREFUSED ::1:1'],
     [Object.assign(new Error('a'), { cause: 'b' }), 'a'],
-    [undefined, 'unknown error'],
     [{ message: 7, code: null, cause: {} }, 'unknown error'],
     [new Error('x'.repeat(1000)), 'x'.repeat(500)],
   ] as const)

@@ -281,10 +281,10 @@ test('records both paths if an interrupted import is completed from another path
   const url = await sqlite.createDatabase(t)
   const { path } = await interrupt(t, url)
   const store = await open(t, url)
-  const [[key = ''] = []] = await store.notes('import/')
+  const [[key = ''] = []] = await store.notes()
   const other = writeInput(t, ndjson)
   t.match(await runCommand(['import', other], { DATABASE_URL: url }), { code: 0 })
-  t.match((await store.notes('import/')).get(key), '"isOpen":false', 'the other one is refused')
+  t.match((await store.notes()).get(key), '"isOpen":false', 'the other one is refused')
   t.strictSame(named(await readPlants(url)), names)
   for (const changed of [other, path]) {
     writeFileSync(changed, ndjson.replace('"name":"', '"name":"other '))
@@ -298,7 +298,7 @@ test('records the path of a file without new records', async (t) => {
   const [path, other] = [writeInput(t, a + b), writeInput(t, a + b)]
   await next(path)
   for (let n = 0; n < 3; n++) t.strictSame((await next(other)).said, nothingNew('2 plants'))
-  t.equal((await store.notes('import/')).size, 2)
+  t.equal((await store.notes()).size, 2)
   const others = await Promise.all([1, 2].map(() => next(writeInput(t, a + b))))
   for (const end of others) t.match(end, { code: 0, said: nothingNew('2 plants') }, 'two at once')
   for (const changed of [other, path]) {

@@ -54,32 +54,32 @@ for (const engine of everyEngine) {
   tap.test(`a log on ${engine.name}`, async (t) => {
     t.test('changes a note together with its batch, even if nothing is added', async (t) => {
       const { log, notes } = await openNew(t, engine)
-      await log.append([], { notes: [{ key: 'far', before: '', value: '0' }] })
-      await log.append([entry('a', 1)], { notes: [{ key: 'far', before: '0', value: '1' }] })
-      t.strictSame(await notes('far'), new Map([['far', '1']]))
-      const note = { key: 'far', before: '1', value: '2' }
+      await log.append([], { notes: [{ key: 'import/far', before: '', value: '0' }] })
+      await log.append([entry('a', 1)], { notes: [{ key: 'import/far', before: '0', value: '1' }] })
+      t.strictSame(await notes(), new Map([['import/far', '1']]))
+      const note = { key: 'import/far', before: '1', value: '2' }
       t.strictSame(await log.append([entry('a', 1)], { notes: [note] }), ['replayed'])
-      t.strictSame(await notes('far'), new Map([['far', '2']]))
+      t.strictSame(await notes(), new Map([['import/far', '2']]))
       t.equal((await log.head()).position, 1)
     })
 
-    t.test('changes a note, and adds, only from its expected value; finds notes by prefix', async (t) => {
+    t.test('changes a note, and adds, only from its expected value', async (t) => {
       const { notes, log } = await openNew(t, engine)
       const change = (key: string, before: string, value: string, ...entries: Entry[]) =>
         log.append(entries, { notes: [{ key, before, value }] })
-      const refused = { ...unavailable('nothing-added'), message: /note a\/1 has changed/ }
-      await t.rejects(change('a/1', 'x', '1'), refused)
-      await change('a/1', '', '1')
-      await t.rejects(change('a/1', '', '2'), refused)
-      await t.rejects(change('a/1', '2', '3', entry('a', 1)), refused)
+      const refused = { ...unavailable('nothing-added'), message: /note import\/1 has changed/ }
+      await t.rejects(change('import/1', 'x', '1'), refused)
+      await change('import/1', '', '1')
+      await t.rejects(change('import/1', '', '2'), refused)
+      await t.rejects(change('import/1', '2', '3', entry('a', 1)), refused)
       t.equal((await log.head()).position, 0)
-      await change('a/2', '', '🌵')
-      t.strictSame([...(await notes('a/'))].sort(), [
-        ['a/1', '1'],
-        ['a/2', '🌵'],
+      await change('import/2', '', '🌵')
+      t.strictSame([...(await notes())].sort(), [
+        ['import/1', '1'],
+        ['import/2', '🌵'],
       ])
-      await change('a/1', '1', '4')
-      t.strictSame([...(await notes('a/1'))], [['a/1', '4']])
+      await change('import/1', '1', '4')
+      t.equal((await notes()).get('import/1'), '4')
     })
 
     t.test('finds plants by their ids', async (t) => {

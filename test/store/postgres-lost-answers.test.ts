@@ -155,11 +155,11 @@ it('recognizes its commit that added no plants', async (t) => {
   const opened = await start(t)
   const { store } = opened
   await store.log.append([entry('a', 1)])
-  const note = { key: 'far', before: '', value: 'x' }
-  const written = "SELECT FROM meta WHERE key = 'far'"
+  const note = { key: 'import/far', before: '', value: 'x' }
+  const written = "SELECT FROM meta WHERE key = 'import/far'"
   const append = () => store.log.append([entry('a', 1)], { notes: [note] })
   t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
-  t.strictSame(await store.notes('far'), new Map([['far', 'x']]))
+  t.strictSame(await store.notes(), new Map([['import/far', 'x']]))
 })
 
 it('answers nothing-added if a batch of known plants fails', async (t) => {

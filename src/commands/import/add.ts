@@ -1,7 +1,7 @@
 // Adds the new plants of a checked input. Each batch updates the progress in the same transaction.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
-import { type Entry, type NoteChange, notePrefix, type Outcome, type Store } from '../../store/engine.ts'
+import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
 import type { Checked, Match, Note } from './check.ts'
 import { InputError } from './input.ts'
@@ -47,7 +47,7 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
     return await store.log.append(entries, { notes })
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    const now = await store.notes(notePrefix).catch(() => undefined)
+    const now = await store.notes().catch(() => undefined)
     const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
     if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { listFields, type NewPlant } from '../../../schemas/plant.ts'
 import type { Progress } from '../../cli/console.ts'
 import { serializeItem } from '../../plants/item.ts'
-import { type Entry, notePrefix, type Store } from '../../store/engine.ts'
+import type { Entry, Store } from '../../store/engine.ts'
 import { makePlantReader } from './plants.ts'
 import { type InputRecord, readRecords, type Source } from './records.ts'
 
@@ -79,14 +79,14 @@ export async function checkInput(source: Source, store: Store | undefined, repor
 
 /** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
-  const values = [...((await store?.notes(notePrefix)) ?? [])]
+  const values = [...((await store?.notes()) ?? [])]
   const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
   return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
 }
 
 /** Derives the key of a note from the hash up to the first record: concurrent imports of one input get the same key. */
 function nameNote(notes: StoredNote[], firstHash: string): string {
-  const start = `${notePrefix}${firstHash}/`
+  const start = `import/${firstHash}/`
   return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 

@@ -14,9 +14,9 @@ export function makeSqlStore(sql: Sql, checks: Checks, onAdopt = (_id: string) =
   return {
     sql,
     tokens: makeTokens(sql),
-    async notes(prefix) {
-      const text = "SELECT key, value FROM meta WHERE key LIKE $1 || '%'"
-      return new Map((await select(text, [prefix])).map(({ key, value }) => [String(key), String(value)]))
+    async notes() {
+      const rows = await select("SELECT key, value FROM meta WHERE key LIKE 'import/%'")
+      return new Map(rows.map(({ key, value }) => [String(key), String(value)]))
     },
     async plants(after, last, most) {
       const text = `SELECT position, id, item, mark, checksum FROM plants
