@@ -2,7 +2,6 @@
 import * as fs from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { attempt } from './attempt.ts'
-import { StoreRefused } from './store/errors.ts'
 
 /** Device and inode, which identify a file independently of its paths. */
 export type FileId = { dev: number; ino: number }
@@ -67,20 +66,4 @@ export function giveToOwner(path: string): void {
     // In a container, root may lack the capability, or the user may not be mapped.
     if (!['EPERM', 'EINVAL'].includes(String((error as NodeJS.ErrnoException).code))) throw error
   }
-}
-
-/** Creates a directory and its parents, on stable storage. Throws StoreRefused. */
-export function makeDirectory(directory: string): void {
-  if (fs.existsSync(directory)) return
-  makeDirectory(dirname(resolve(directory)))
-  try {
-    // `recursive` would loop infinitely in /proc.
-    fs.mkdirSync(directory, { mode: 0o700 })
-  } catch (error) {
-    // Another process may have created it in the meantime.
-    if (!fs.existsSync(directory))
-      throw new StoreRefused(`cannot create the directory ${directory}: ${(error as Error).message}`)
-  }
-  giveToOwner(directory)
-  syncDirectoryOf(directory)
 }

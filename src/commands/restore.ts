@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
-import { makeDirectory } from '../file-system.ts'
+import { makeDirectory } from '../store/sqlite/path.ts'
 import { advice, copyVerified, findFile } from './backup.ts'
 
 const help = `

@@ -17,7 +17,7 @@ export type Engine = {
 /**
  * `mode`: `read` opens the database read-only: no database, table or row is created or changed (SQLite may create its
  * `-wal` and `-shm`), and writing methods reject. `create`: create a missing store (not with `read`); without it, `open`
- * rejects with StoreMissing. `mustBeAlone`: create no tables in a database that has other tables. `onCreate`: called
+ * rejects with StoreRefused. `mustBeAlone`: create no tables in a database that has other tables. `onCreate`: called
  * after the database file or the PostgreSQL tables were created. `onLoss`: called when plants that were read before are
  * missing from the log (PostgreSQL).
  */

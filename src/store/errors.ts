@@ -18,7 +18,12 @@ export class StoreUnavailable extends Error {
 }
 
 /** The database cannot be used; the message is one line for the operator. */
-export class StoreRefused extends Error {}
+export class StoreRefused extends Error {
+  /** True if the database does not exist. */
+  readonly isMissing: boolean
 
-/** The database does not exist. The message has its path or server. */
-export class StoreMissing extends StoreRefused {}
+  constructor(message: string, options?: ErrorOptions & { isMissing?: boolean }) {
+    super(message, options)
+    this.isMissing = options?.isMissing ?? false
+  }
+}

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import type { Engine, Head, NoteChange, Outcome, Store, StoredPlant, Token } from '../../src/store/engine.ts'
 import { engines } from '../../src/store/engines.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
+import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 
 type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; notes?: NoteChange[] | undefined }
@@ -117,7 +117,7 @@ function makeTokens(path: string): Store['tokens'] {
 const openFile: Engine['open'] = async (url, { mode, create, onCreate }) => {
   const path = pathOf(url)
   const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
-  if (isNew && !create) throw new StoreMissing(`no database file at ${path}`)
+  if (isNew && !create) throw new StoreRefused(`no database file at ${path}`, { isMissing: true })
   if (isNew && mode === 'read') throw new StoreRefused('a database is not made by reading')
   if (isNew) write(path, { id: randomBytes(16).toString('base64url') })
   if (isNew) onCreate?.()

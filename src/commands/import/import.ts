@@ -8,7 +8,7 @@ import { checkTarget, writeStreams } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
-import { StoreMissing } from '../../store/errors.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { isUnwritable } from '../../store/sqlite/errors.ts'
 import { addPlants, append, findEarlier } from './add.ts'
 import { type Checked, checkInput } from './check.ts'
@@ -127,7 +127,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   }
   const check = (store?: Store) => checkInput(source, store, { progress, onFault })
   const checked = await withStore(url, { mode: 'read' }, check).catch((error) => {
-    if (error instanceof StoreMissing) return check()
+    if (error instanceof StoreRefused && error.isMissing) return check()
     throw error
   })
   return { ...checked, reasons }

@@ -1,7 +1,7 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each transaction locks the row of
 // `head`, so that positions have no gaps and follow the order of the commits.
 import type { EngineStatus, OpenOptions, PlantLog } from '../engine.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
@@ -24,8 +24,8 @@ export async function openPostgres(url: string, options: OpenOptions): Promise<S
   } catch (error) {
     servers.close()
     const { message, cause } = error as Error
-    const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
-    throw new Refused(`cannot use the database: ${message}`, { cause })
+    const isMissing = cause instanceof StoreRefused && cause.isMissing
+    throw new StoreRefused(`cannot use the database: ${message}`, { cause, isMissing })
   }
 }
 

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
-import { StoreMissing, StoreRefused } from '../errors.ts'
+import { StoreRefused } from '../errors.ts'
 import { shareRun, withTimeout } from '../in-time.ts'
 import { failureOf, pickFailure } from './failures.ts'
 import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
@@ -192,7 +192,7 @@ export class Servers {
   async #createStore(session: Session, all: Session[]): Promise<FoundStore> {
     // A server that was restored from a backup may have a different store, or none.
     if (!this.#options.create || this.storeId !== undefined)
-      throw new StoreMissing('it does not contain a plant store')
+      throw new StoreRefused('it does not contain a plant store', { isMissing: true })
     // Two hosts may be the same server.
     const others = all.filter(({ origin }) => origin !== session.origin)
     const standbys = others.filter(({ timeline }) => timeline === null)

@@ -1,8 +1,9 @@
-// The paths of `file:` URLs.
-import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
+// The paths of `file:` URLs, and their directories.
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { attempt } from '../../attempt.ts'
+import { giveToOwner, syncDirectoryOf } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 
 /** Returns the path of a URL, relative to the working directory. Throws StoreRefused if it is a directory. */
@@ -27,4 +28,20 @@ export function findPathFault(url: string): string | undefined {
   if (path === undefined) return 'is not a valid file: URL; write % in the path as %25'
   if (path !== '' && !/^(:|file:)/.test(path) && !path.includes('\0')) return undefined
   return 'does not name a file: write the path right after file:, as in file:data/plants.db'
+}
+
+/** Creates a directory and its parents, on stable storage. Throws StoreRefused. */
+export function makeDirectory(directory: string): void {
+  if (existsSync(directory)) return
+  makeDirectory(dirname(resolve(directory)))
+  try {
+    // `recursive` would loop infinitely in /proc.
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it in the meantime.
+    if (!existsSync(directory))
+      throw new StoreRefused(`cannot create the directory ${directory}: ${(error as Error).message}`)
+  }
+  giveToOwner(directory)
+  syncDirectoryOf(directory)
 }

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, lstatSync, readFileSync, statSync } 
 import { DatabaseSync } from 'node:sqlite'
 import { attempt } from '../../attempt.ts'
 import { isSameFile, resolveLinks, syncWal } from '../../file-system.ts'
-import { StoreMissing, StoreRefused } from '../errors.ts'
+import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
 import { lockMs } from './locks.ts'
 
@@ -90,7 +90,7 @@ export function refuseForeign(db: DatabaseSync, path: string, mayBeEmpty = false
 
 /** An empty database counts as missing: a process that is killed during creation leaves one. */
 function notOurs(path: string, isEmpty: boolean): StoreRefused {
-  return new (isEmpty ? StoreMissing : StoreRefused)(`${path} is not a plant store`)
+  return new StoreRefused(`${path} is not a plant store`, { isMissing: isEmpty })
 }
 
 export function pragma(db: DatabaseSync, name: string): unknown {

@@ -4,12 +4,12 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { makeDirectory, resolveLinks } from '../../file-system.ts'
+import { resolveLinks } from '../../file-system.ts'
 import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
-import { StoreMissing } from '../errors.ts'
+import { StoreRefused } from '../errors.ts'
 import { type Checks, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import { sqlitePath } from './path.ts'
+import { makeDirectory, sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
 import { startWriter, type Writer } from './writer.ts'
@@ -24,7 +24,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   const { mode, create = false } = options
   const path = sqlitePath(url)
   const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
-  if (isNew && !create) throw new StoreMissing(`no database file at ${resolve(path)}`)
+  if (isNew && !create) throw new StoreRefused(`no database file at ${resolve(path)}`, { isMissing: true })
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const writer = await startWriter({ path, create }, options.logger)
