@@ -6,6 +6,7 @@ import { attempt } from './attempt.ts'
 /** Device and inode, which identify a file independently of its paths. */
 export type FileId = { dev: number; ino: number }
 
+/** True if both exist and are one file. */
 export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }

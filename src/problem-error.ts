@@ -5,6 +5,7 @@ import { type KnownProblem, maxFaults, problems } from '../schemas/problems.ts'
 /** `headers`: additional response headers. */
 type Details = { errors?: Fault[]; headers?: Record<string, string> }
 
+/** A failure whose response is this problem. */
 export class ProblemError extends Error {
   readonly problem: KnownProblem
   readonly details: Details

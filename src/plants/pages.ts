@@ -34,6 +34,7 @@ type Body = { coding: Coding; bytes: Buffer | Readable }
 /** The JSON array of the plants up to position `reached`. */
 type Part = { array: Buffer; reached: number }
 
+/** Reads pages and long lists of a log. */
 export class Pages {
   readonly #log: PlantLog
   readonly #cache = new LRUCache<string, Buffer>({

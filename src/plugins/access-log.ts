@@ -34,6 +34,7 @@ declare module 'fastify' {
 
 type End = Answered & { bytes: number; address: string }
 
+/** Logs each request when its response has ended, or the client has disconnected. */
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
   /** Cached parts of lines, by method and URL. */
   const targets = new Map<string, string>()

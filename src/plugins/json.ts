@@ -8,6 +8,7 @@ import { invalid, ProblemError } from '../problem-error.ts'
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
 
+/** Replaces Fastify's parsers. */
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parse)

@@ -44,6 +44,7 @@ declare module 'fastify' {
   }
 }
 
+/** Adds the headers of every response, and closes connections after their last request and at shutdown. */
 export const requests = fp(async (app) => {
   let isDraining = false
   const connections = new Map<Socket, { requests: number }>()

@@ -30,6 +30,7 @@ const readLimit: preValidationHookHandler = (request, _reply, done) => {
   done()
 }
 
+/** GET and HEAD /plants: a page as one buffer, a long list as a stream. */
 export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const list = makeListPlants(options)
 

@@ -6,6 +6,7 @@ import type { Engine, OpenOptions, Store } from './engine.ts'
 import { findUrlFault } from './postgres/hosts.ts'
 import { findPathFault, sqlitePath } from './sqlite/path.ts'
 
+/** The engines, by the scheme of their URLs. */
 export const engines: Engine[] = [
   {
     name: 'SQLite',

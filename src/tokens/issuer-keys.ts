@@ -28,6 +28,7 @@ export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: 
 
 export type IssuerKeys = ReturnType<typeof cacheKeys>
 
+/** Loads the keys of an issuer, and verifies signatures with them. */
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
   const outage = makeOutage(logger, messages, now)

@@ -2,6 +2,7 @@
 import type { Token, TokenTable } from '../store/engine.ts'
 import { hashToken, makeToken } from './format.ts'
 
+/** The permissions of tokens. */
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]
 

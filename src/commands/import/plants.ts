@@ -7,6 +7,7 @@ import { makePlantCheck } from '../../plants/faults.ts'
 import { byteOrderMark, endsInCr, type Form, InputError } from './input.ts'
 import type { InputRecord } from './records.ts'
 
+/** The fields of a new plant, in the order of the schema. */
 export const fieldNames = Object.keys(NewPlant.properties) as (keyof NewPlant)[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
 

@@ -7,6 +7,7 @@ import { commandName, root } from '../../version.ts'
 /** The example programs. The relative links of the guide work here as in the repository. */
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
+/** Reads a text file of the package. */
 export function readOwn(path: string, folder: string | URL = root): string {
   return readFileSync(new URL(path, folder), 'utf8')
 }

@@ -26,6 +26,7 @@ function isLater(other: Session | undefined, { timeline, system }: Session): boo
   return other?.system === system && (other.timeline ?? '') > (timeline ?? '')
 }
 
+/** Chooses the server to use, and opens sessions on it. */
 export class Servers {
   readonly #urls: string[]
   readonly #options: OpenOptions

@@ -41,6 +41,7 @@ export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): 
   }
 }
 
+/** A connection to one server, with the settings that make its commits durable. */
 export class Session {
   /** host:port/database, for messages; without the database if neither the URL nor its user names one. */
   readonly server: string

@@ -41,6 +41,7 @@ const put = `
     expires_at = CASE WHEN tokens.expires_at IS NULL OR excluded.expires_at < tokens.expires_at
       THEN excluded.expires_at ELSE tokens.expires_at END`
 
+/** Keeps the tokens in the table `tokens`. */
 export function makeTokens({ select, execute }: Sql): TokenTable {
   const read = async (where: string, values: Value[] = []): Promise<Token[]> => {
     const text = `SELECT ${fields} FROM tokens WHERE ${where} ORDER BY created_at, id`

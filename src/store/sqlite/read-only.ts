@@ -73,6 +73,7 @@ export function refuseOtherName(path: string): void {
     throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
 }
 
+/** Returns the refusal for an error of SQLite while a database is opened. */
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
@@ -93,6 +94,7 @@ function notOurs(path: string, isEmpty: boolean): StoreRefused {
   return new StoreRefused(`${path} is not a plant store`, { isMissing: isEmpty })
 }
 
+/** Reads a PRAGMA that returns one value. */
 export function pragma(db: DatabaseSync, name: string): unknown {
   return Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0]
 }

@@ -16,6 +16,7 @@ const maxMarks = 20_000
 
 export type Reader = ReturnType<typeof makeReader>
 
+/** Returns functions that read on this connection, synchronously, and report failures as StoreUnavailable. */
 export function makeReader(db: DatabaseSync) {
   const readPage = db.prepare(pageQuery, { returnArrays: true })
 
