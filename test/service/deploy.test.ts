@@ -88,8 +88,8 @@ test('systemd accepts the unit without a warning', options, async (t) => {
 
 test('only the user of the unit can read its data', async (t) => {
   const lines = read('plant-store.service').split('\n')
-  for (const line of ['DynamicUser=yes', 'StateDirectory=plant-store', 'StateDirectoryMode=0700'])
-    t.ok(lines.includes(line), line)
+  const rights = ['StateDirectory=plant-store', 'StateDirectoryMode=0700']
+  for (const line of ['DynamicUser=yes', 'User=plant-store', ...rights]) t.ok(lines.includes(line), line)
   const [, folder] = /^Environment=DATABASE_URL=file:(\S+)\/[^/]+$/m.exec(lines.join('\n')) ?? []
   t.equal(folder, '/var/lib/plant-store')
 })
