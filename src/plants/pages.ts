@@ -48,7 +48,6 @@ export class Pages {
   #turn: Promise<unknown> = Promise.resolve()
   /** The latest read of each queue for parts of long lists. */
   readonly #queues: Promise<unknown>[] = Array(maxPartReads).fill(Promise.resolve())
-  #queued = 0
   #hits = 0
   #misses = 0
 
@@ -133,7 +132,10 @@ export class Pages {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
-    const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
+    const list = Readable.from(
+      this.#parts(range, first, () => list.destroyed),
+      { highWaterMark: 1 },
+    )
     list.once('close', () => this.#streams--)
     // The pipeline destroys both streams if one of them fails.
     const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
@@ -141,21 +143,22 @@ export class Pages {
   }
 
   /** Reads a part after the other reads in its queue. The wait does not count toward the time limit. */
-  #queuePart(range: Range, after: number): Promise<Part> {
-    const queue = this.#queued++ % maxPartReads
+  #queuePart(range: Range, after: number, isGone: () => boolean): Promise<Part> {
+    const before = this.#queues.shift()
     const part = (async () => {
-      await this.#queues[queue]
+      await before
       // One part per turn of the event loop: Node accepts one connection per turn.
       this.#turn = this.#turn.then(() => new Promise(setImmediate))
       await this.#turn
+      if (isGone()) throw new StoreUnavailable('unread', 'the client has disconnected')
       return inTime(this.#readPart(range, after))
     })()
-    this.#queues[queue] = part.catch(() => {})
+    this.#queues.push(part.catch(() => {}))
     return part
   }
 
-  async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
-    for (let part = first; ; part = await this.#queuePart(range, part.reached)) {
+  async *#parts(range: Range, first: Part, isGone: () => boolean): AsyncGenerator<Buffer, void> {
+    for (let part = first; ; part = await this.#queuePart(range, part.reached, isGone)) {
       const isLast = part.reached === range.last
       // A comma replaces the brackets between two parts.
       if (part !== first) part.array[0] = comma

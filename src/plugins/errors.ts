@@ -38,14 +38,15 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.notFound,
 }
 
-const ambiguous = (fault: Fault) =>
-  new ProblemError(problems.faults(1), { errors: [fault], headers: { connection: 'close' } })
-const otherCoding = ambiguous({
-  code: 'format',
-  detail: 'must be chunked, and needs HTTP/1.1',
-  parameter: 'Transfer-Encoding',
-})
-const noHost = ambiguous({ code: 'required', detail: 'must be given exactly once', parameter: 'Host' })
+const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
+  new ProblemError(problems.faults(1), {
+    errors: [{ code, detail, parameter }],
+    headers: { connection: 'close' },
+  })
+const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, and needs HTTP/1.1')
+const noHost = ambiguous('required', 'Host', 'must be given exactly once')
+/** Connections with an ambiguous request. Later requests on them, which Node may have read already, are ignored. */
+const refused = new WeakSet<Socket>()
 
 /** Time for a client to read the error response before the connection is destroyed. */
 const lingerMs = 5000
@@ -63,7 +64,9 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   app.decorate('pendingResponses', new WeakMap())
 
   // Before CORS, which responds to OPTIONS.
-  app.addHook('onRequest', (request, _reply, done) => done(findHeadError(request)))
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!refused.has(request.raw.socket)) done(findHeadError(request))
+  })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const answered = toProblemError(error, request)
@@ -118,14 +121,15 @@ function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
 }
 
 /** Returns an error, which closes the connection, for a request whose framing or host is ambiguous. */
-function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers } }: FastifyRequest) {
+function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers, socket } }: FastifyRequest) {
   const { 'transfer-encoding': coding } = headers
   // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
-  if (coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))) return otherCoding
+  const isOther = coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))
   const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
   // RFC 9112, section 3.2.
-  if (hosts === 1 || (hosts === 0 && httpVersionMinor === 0)) return undefined
-  return noHost
+  if (!isOther && (hosts === 1 || (hosts === 0 && httpVersionMinor === 0))) return undefined
+  refused.add(socket)
+  return isOther ? otherCoding : noHost
 }
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {

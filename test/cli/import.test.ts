@@ -109,7 +109,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['name,tag,x\ra,b,\rc,d,"\n"\re,f,\r', /^input: has lines that end in CR/, '--ignore-unknown'],
   ['name,tag,x\ra,b,\rc,d,\ne,f,\n', /^input: has lines that end in CR/, '--ignore-unknown'],
   [latin1('\xfd7zXZ\0\0\x04'), /^input: is compressed; decompress it with xz -dc/],
-  [latin1('SQLite format 3\0\x10\0'), /^input: is a Parquet, PDF, XLS or SQLite file: /],
+  [latin1('SQLite format 3\0\x10\0'), /^input: is not a text file: save it as CSV/],
   [bytes('PK\x03\x04', [20, 0, 6, 0], '[Content_Types].xml'), /^input: is a ZIP archive \(XLSX, ODS\): /],
   [gzipped.subarray(0, -4), /^input: the gzip data is truncated$/],
   [flip(gzipped, gzipped.length - 6), /the gzip data cannot be decompressed: incorrect data check/],

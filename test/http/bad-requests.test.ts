@@ -129,7 +129,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
     post('Transfer-Encoding: gzip, chunked', `15\r\n${plant}\r\n0\r\n\r\n`),
   ],
   ['gzip at an undecodable path', 400, post('Transfer-Encoding: gzip, chunked').replace('plants', '%')],
-  ['two hosts', 400, `GET /plants HTTP/1.1\r\nHost: b\r\n${auth}\r\n`],
+  ['no host, before a plant', 400, `GET /plants HTTP/1.1\r\n\r\n${post('Content-Length: 21', plant)}`],
   ['an extra byte after a plant', 400, post('Content-Length: 21', `${plant}x`)],
 ]
 
