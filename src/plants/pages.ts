@@ -27,7 +27,7 @@ const maxReads = 200
 const maxCompressions = 16
 const maxStreams = 100
 /** Maximum number of concurrent reads for all long lists: on a slow network, more would exceed their time limit. */
-const maxPartReads = 3
+const maxPartReads = 6
 const comma = ','.charCodeAt(0)
 
 type Body = { coding: Coding; bytes: Buffer | Readable }
