@@ -115,7 +115,7 @@ const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty, or starts with 128 KiB of white space'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xfd7zXZ\0|BZh\d1AY&SY)/, 'is compressed; decompress it with xz -dc or bzip2 -dc'],
-  [/^(PAR1|%PDF-|\xd0\xcf\x11\xe0|SQLite format 3\0)/, 'is not a text file: save it as CSV (UTF-8)'],
+  [/^(PAR1\x15|%PDF-|\xd0\xcf\x11\xe0|SQLite format 3\0)/, 'is not a text file: save it as CSV (UTF-8)'],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
   // A single line that contains CR, such as "name,tag\rAlder,Alnus\r". A JSON array may be one line.
