@@ -147,13 +147,13 @@ export class Pages {
     const before = this.#queues.shift()
     const part = (async () => {
       await before
+      if (isGone()) throw new StoreUnavailable('unread', 'the client has disconnected')
       // One part per turn of the event loop: Node accepts one connection per turn.
       this.#turn = this.#turn.then(() => new Promise(setImmediate))
       await this.#turn
-      if (isGone()) throw new StoreUnavailable('unread', 'the client has disconnected')
       return inTime(this.#readPart(range, after))
     })()
-    this.#queues.push(part.catch(() => {}))
+    this.#queues.push(Promise.allSettled([part]).then(() => {}))
     return part
   }
 
