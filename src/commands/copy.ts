@@ -7,7 +7,7 @@ import { readDatabaseUrl } from '../settings.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged, textOf } from '../store/sql/checksum.ts'
+import { isDamaged, textOf } from '../store/sql/sql.ts'
 import { commandName } from '../version.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }

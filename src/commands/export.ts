@@ -9,7 +9,7 @@ import { writeStreams } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, nameDatabase, withStore } from '../store/engines.ts'
-import { isDamaged } from '../store/sql/checksum.ts'
+import { isDamaged } from '../store/sql/sql.ts'
 import { commandName } from '../version.ts'
 
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const

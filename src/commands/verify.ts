@@ -10,7 +10,7 @@ import { serializeItem } from '../plants/item.ts'
 import type { Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged, textOf } from '../store/sql/checksum.ts'
+import { isDamaged, textOf } from '../store/sql/sql.ts'
 import { scopes } from '../tokens/tokens.ts'
 
 const help = `

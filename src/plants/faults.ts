@@ -1,5 +1,6 @@
 // The faults of a value that does not match a schema: one per mistake, with its location.
 import { Ajv, type ErrorObject, type Options } from 'ajv'
+import formats from 'ajv-formats'
 import { NewPlant, patternDetails, wellFormed } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem-details.ts'
 import { maxFaults } from '../../schemas/problems.ts'
@@ -22,7 +23,8 @@ type Part = 'body' | 'querystring'
 
 /** Returns a function that describes up to `maxFaults` faults of a plant to add; undefined if it is valid. */
 export function makePlantCheck(): (value: unknown) => string | undefined {
-  const validate = new Ajv({ ...ajvOptions, formats: { int32: true, int64: true } }).compile(NewPlant)
+  // Fastify validates with the same formats.
+  const validate = formats.default(new Ajv(ajvOptions)).compile(NewPlant)
   return (value) => {
     if (validate(value)) return undefined
     const faults = describeFaults(validate.errors ?? [], 'body').slice(0, maxFaults)
@@ -35,7 +37,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   const faults = new Map<string, Fault>()
   for (const error of errors) {
     // An empty string has only a length fault, and a parameter only one fault.
-    if (part === 'body' && error.keyword === 'pattern' && error.data === '') continue
+    if (error.keyword === 'pattern' && error.data === '' && error.parentSchema?.minLength) continue
     const fault = { ...describe(error, part), ...locate(error, part) }
     // A string may contain both a disallowed character and a lone surrogate.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer} ${error.keyword === wellFormed}`

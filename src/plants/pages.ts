@@ -14,7 +14,7 @@ import type { Range } from './names.ts'
 /** Maximum size of a page. With smaller pages a long list takes longer; with larger ones it uses more memory. */
 const pageBytes = 256 * 1024
 /** Number of plants of maximum size that fit into a page. */
-const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
+const safePlants = Math.max(1, Math.floor(pageBytes / (longestItemBytes(Plant) + 1)))
 /** Below the limit, because plants differ in size. */
 const aimedBytes = 0.9 * pageBytes
 /** Assumed mean size of an item before the first read. */

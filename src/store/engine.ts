@@ -124,7 +124,7 @@ export interface TokenTable {
 /** A change of a note from the value `before` ('' if the note does not exist) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }
 
-/** A row of the log. `checksum`: CRC-32, see `sql/checksum.ts`; `mark`: of the commit that added it. */
+/** A row of the log. `checksum`: CRC-32, see `checksumOf`; `mark`: of the commit that added it. */
 export type StoredPlant = {
   position: number
   id: number | null

@@ -118,10 +118,13 @@ test('import maps, trims and checks added fields, and rejects contain them', asy
   t.match([ofCells.code, ofCells.stderr.match(said)?.length], [1, 2])
   const ofLines = await run(
     'import',
-    writeInput(t, lines([{ name: 'g', tag: '', height: '1', evergreen: 0 }])),
+    writeInput(t, lines([{ name: 'g', tag: '', height: '1', rings: 2 ** 31, evergreen: 0 }])),
     '--dry-run',
   )
-  t.match(ofLines, { code: 1, stderr: /height must be a number; evergreen must be a boolean\n/ })
+  t.match(ofLines, {
+    code: 1,
+    stderr: /height must be a number; rings .*int32.*; evergreen must be a boolean\n/,
+  })
 })
 
 test('verify finds an added field with a wrong type', async (t) => {

@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import type { Engine, Head, NoteChange, Outcome, Store, StoredPlant, Token } from '../../src/store/engine.ts'
 import { engines } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
-import { checksumOf } from '../../src/store/sql/checksum.ts'
+import { checksumOf } from '../../src/store/sql/sql.ts'
 
 type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; notes?: NoteChange[] | undefined }
 

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import tap from 'tap'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
+import { writeInput } from '../cli/imports.ts'
+import { runCommand } from '../support/commands.ts'
 import { engines, sharedServer } from '../support/engines.ts'
+import { preload } from '../support/processes.ts'
 import { add, listNames, open, openStore } from '../support/stores.ts'
 
 /** `newer`: SQL that makes a store of a newer version; `look`: reads everything that a refusal could change. */
@@ -21,6 +24,19 @@ const others: Record<string, { newer: string; look: (url: string) => Promise<unk
     },
   },
 }
+
+/** Adds a step to the schema in other processes. */
+const later = preload(`
+  import { registerHooks } from 'node:module'
+  const step = "ALTER TABLE plants ADD COLUMN note TEXT"
+  registerHooks({
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context)
+      if (!url.endsWith('/sql/schema.ts')) return loaded
+      const source = String(loaded.source).replace(/(?<=const steps = \\[.*)(?=\\]\\n)/, ', { sqlite: step, postgres: step }')
+      return { ...loaded, source: 'const step = ' + JSON.stringify(step) + ';' + source }
+    },
+  })`).NODE_OPTIONS
 
 for (const engine of engines) {
   tap.test(`tables on ${engine.name}`, async (t) => {
@@ -50,6 +66,22 @@ for (const engine of engines) {
       const refused = { constructor: StoreRefused, message: /version 99.*upgrade plant-store/ }
       for (const mode of ['write', 'read'] as const) await t.rejects(openStore(url, { mode }), refused, mode)
       t.strictSame(await other.look(url), before)
+    })
+
+    t.test('get a later step when they are opened for writing, beside a process without it', async (t) => {
+      const url = await engine.createDatabase(t)
+      const earlier = await open(t, url)
+      await add(earlier, 'a')
+      process.env.TEST_NODE_OPTIONS = later
+      t.teardown(() => delete process.env.TEST_NODE_OPTIONS)
+      const run = (...args: string[]) => runCommand(args, { DATABASE_URL: url })
+      t.match(await run('export', '--quiet'), { code: 0, stdout: '{"name":"a","tag":""}\n' })
+      await (await openStore(url)).close()
+      const input = writeInput(t, '{"name":"b","tag":""}')
+      t.match(await run('import', input), { code: 0, stdout: /^1 added/ })
+      t.strictSame(await add(earlier, 'c'), ['added'])
+      t.match(await run('verify'), { code: 0, stdout: /3 plants, .*\nno faults/ })
+      await t.rejects(openStore(url), { constructor: StoreRefused, message: /version 2.*upgrade/ })
     })
   })
 }

@@ -14,8 +14,8 @@ const namesakes = `
   FROM unnest('{${tables}}'::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)
   ORDER BY name <> 'meta'`
 
-/** `schema`: of its tables, quoted for SQL. */
-export type FoundStore = { id: string; schema: string }
+/** `schema`: of its tables, quoted for SQL; `missing`: the steps that it lacks. */
+export type FoundStore = { id: string; schema: string; missing: typeof steps }
 
 /** Finds the store; undefined if no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<FoundStore | undefined> {
@@ -29,10 +29,11 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
     throw new StoreRefused(
       `table ${first.schema}.${first.name} belongs to another application: use a separate database`,
     )
-  checkVersion('it', Number(values[schemaKey]))
+  const step = Number(values[schemaKey])
+  checkVersion('it', step)
   if (first.encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${first.encoding}: create the database with ENCODING 'UTF8'`)
-  return { id: values.store, schema: first.schema }
+  return { id: values.store, schema: first.schema, missing: steps.slice(step) }
 }
 
 /** Reads our rows of a table `meta`, which may belong to another application and have other columns. */
@@ -46,28 +47,30 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
 }
 
 /**
- * Creates a store, in one transaction, unless another replica has just created it. After a rejection with StoreRefused
- * the database is unchanged.
+ * Creates a store, or runs its missing steps, in one transaction, unless another replica has just done so. After a
+ * rejection with StoreRefused the database is unchanged.
  */
 export async function createStore(session: Session, options: OpenOptions): Promise<FoundStore> {
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
   const found = await findStore(session)
-  const store = found ?? (await makeTables(session, options))
+  const store = found?.missing.length === 0 ? found : await runSteps(session, options, found)
   await session.query('COMMIT')
   if (found === undefined) options.onCreate?.()
   return store
 }
 
-async function makeTables(session: Session, { mustBeAlone }: OpenOptions): Promise<FoundStore> {
+/** Runs the steps that `former` lacks, or all steps. */
+async function runSteps(session: Session, { mustBeAlone }: OpenOptions, former: Partial<FoundStore> = {}) {
   const others = (await session.query<{ name: string }>(findOthers)).rows.map(({ name }) => name)
-  if (mustBeAlone && others.length > 0)
+  const { id = randomBytes(16).toString('base64url'), missing = steps } = former
+  if (mustBeAlone && missing === steps && others.length > 0)
     throw new StoreRefused(
       `it contains other tables (${others.join(', ')}) but no plant store; if it is the right database, use --create`,
     )
-  const id = randomBytes(16).toString('base64url')
-  for (const { postgres } of steps) await session.query(postgres)
-  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')`)
+  for (const { postgres } of missing) await session.query(postgres)
+  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value`)
   return (await findStore(session)) as FoundStore
 }
 

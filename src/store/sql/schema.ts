@@ -1,6 +1,6 @@
-// The tables of a store, in migration steps: so far only one. SQLite runs the missing steps whenever a store is opened
-// for writing. PostgreSQL runs them only when it creates a store: before a second step is added, `findStore` must run
-// it on existing stores, and a store of an older version must be refused for reading.
+// The tables of a store, in migration steps: so far only one. The missing steps run whenever a store is opened for
+// writing. A process that only reads changes nothing, so its queries must also work on older tables. A running process
+// of an older version can still add plants, but refuses the store when it connects again.
 import { StoreRefused } from '../errors.ts'
 
 /**

@@ -59,6 +59,6 @@ const adopt = `
 
 /** Adds the rows in a JSON object unchanged, if the log ends directly before the first. */
 const put = `
-  INSERT INTO plants SELECT CAST(value ->> 'position' AS BIGINT), CAST(value ->> 'id' AS BIGINT), value ->> 'item',
-    value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)
+  INSERT INTO plants (position, id, item, mark, checksum) SELECT CAST(value ->> 'position' AS BIGINT),
+    CAST(value ->> 'id' AS BIGINT), value ->> 'item', value ->> 'mark', CAST(value ->> 'checksum' AS BIGINT)
   FROM json_each($1) WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`

@@ -6,8 +6,7 @@ import { attempt } from '../../attempt.ts'
 import type { FileId } from '../../file-system.ts'
 import type { NoteChange, Outcome } from '../engine.ts'
 import type { FailedOutcome } from '../errors.ts'
-import { checksumOf } from '../sql/checksum.ts'
-import { type Value, writeNote } from '../sql/sql.ts'
+import { checksumOf, type Value, writeNote } from '../sql/sql.ts'
 import { checkpoint, type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
 import { isBroken, isFull, isSyncFailure } from './errors.ts'
 import { cutWal, makeWalCheck } from './files.ts'
@@ -123,9 +122,9 @@ function makeTransactions({ db, files, wal }: OpenDatabase) {
   // Parsing BEGIN and COMMIT for each transaction would take 4 % of its time.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
-  const insert = db.prepare(
-    'INSERT INTO plants VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING',
-  )
+  const insert = db.prepare(`
+    INSERT INTO plants (position, id, item, mark, checksum) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) WHERE id IS NOT NULL DO NOTHING`)
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
   const checkWal = makeWalCheck(db, files, wal)
 
