@@ -72,14 +72,18 @@ export const requests = fp(async (app) => {
 
   app.decorate('drain', () => (isDraining = true))
 
+  // Node also calls it in `close`, and considers a connection with a buffered response idle.
+  const closeIdle = app.server.closeIdleConnections.bind(app.server)
+  app.server.closeIdleConnections = () => {
+    if ([...connections.keys()].every(({ writableLength }) => writableLength === 0)) closeIdle()
+  }
+
   app.addHook('preClose', async () => {
     app.drain()
     const closing = setInterval(() => {
-      const sockets = [...connections.keys()]
       // Browsers open connections in advance. Node closes idle connections only if they have been used.
-      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      // Only after all responses were sent: Node considers a connection with a buffered response idle.
-      if (sockets.every(({ writableLength }) => writableLength === 0)) app.server.closeIdleConnections()
+      for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
+      app.server.closeIdleConnections()
     }, idleCheckMs).unref()
     app.server.once('close', () => clearInterval(closing))
     // Node would close connections normally, and a client could mistake a part of a response for the whole.

@@ -2,12 +2,13 @@
 // that is half sent.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { readPlants } from '../cli/imports.ts'
 import { Ledger, post } from '../store/ledger.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
-import { request, type Service, startService, token } from '../support/service.ts'
+import { request, type Service, startApp, startService, token } from '../support/service.ts'
 import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -70,6 +71,21 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
   await stop(t, service, 'SIGTERM')
   await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' }, 'the client detects the partial list')
   t.equal(service.output().stderr.match(/"status":499/g)?.length, 2, 'a line for each that was cut')
+})
+
+test('closes no connection before its client has received all responses', async (t) => {
+  const { app, port, store } = await startApp(t)
+  await fillLarge(store, 1000)
+  const opened = once(app.server, 'connection')
+  const client = connect(port, '127.0.0.1')
+  const [socket] = await opened
+  let asked = 0
+  app.server.on('request', () => asked++)
+  for (; socket.writableLength === 0; await sleep(20)) client.write(compose({ target: '/plants?limit=450' }))
+  const closed = app.close()
+  await sleep(500)
+  t.equal(readAnswers(String(Buffer.concat(await client.toArray()))).length, asked)
+  await closed
 })
 
 test('an unused connection does not delay a shutdown', async (t) => {
