@@ -37,8 +37,7 @@ export function makeOutage(
     },
 
     reportRecovery(): void {
-      const seconds = Math.round((now() - sinceMs) / 100) / 10
-      if (isLogged) logger.info({ seconds, failures }, recovered)
+      if (isLogged) logger.info({ seconds: Math.round((now() - sinceMs) / 100) / 10, failures }, recovered)
       failures = 0
       isLogged = false
     },

@@ -41,9 +41,8 @@ function defineCreate(command: Command): void {
         if (token === undefined)
           throw new CommandError(`a valid token named "${name}" exists: choose another name, or revoke it`)
         const id = String(readTokenId(token))
-        const ends = formatTime(expires)
-        await printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)
-        if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
+        await printResult({ id, name, scopes: allowed, expires: formatTime(expires), token }, token, json)
+        if (expires !== null && !json) console.error(`${id} expires at ${formatTime(expires)}`)
       }),
     )
 }

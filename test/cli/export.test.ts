@@ -16,7 +16,7 @@ import { fixture, quickest } from './imports.ts'
 
 const odd: NewPlant[] = [
   { name: 'a "b" \\ }', tag: '}', id: 0 },
-  { name: ' 山椒 🌿\u2028', tag: '' },
+  { name: ' 山椒 🌿\u2028', tag: 'Sep=' },
   { name: 'a,b;c', tag: '\ufeff=1+1 ', id: Number.MAX_SAFE_INTEGER },
 ]
 
@@ -50,7 +50,8 @@ for (const { name, createDatabase } of engines) {
     t.strictSame(JSON.parse(json), plants)
     t.equal(json.split('\n').length, plants.length + 3, 'a line per plant')
     const after = ['--after', String(fixture.length)]
-    const csv = 'name,tag,id\n"a ""b"" \\ }",},0\n 山椒 🌿\u2028,,\n"a,b;c","\ufeff=1+1 ",9007199254740991\n'
+    const csv =
+      'name,tag,id\n"a ""b"" \\ }",},0\n 山椒 🌿\u2028,"Sep=",\n"a,b;c","\ufeff=1+1 ",9007199254740991\n'
     t.equal((await readExport(t, url, '.CSV', ...after)).toString(), csv)
     const marked = await readExport(t, url, 'odd.csv.gz', ...after, '--bom')
     t.equal(gunzipSync(marked).toString(), `\ufeff${csv}`, 'spreadsheets read it as UTF-8')

@@ -6,7 +6,7 @@ import { makeMask } from '../../src/mask.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { compose, type Parts, readAnswers, send } from '../support/wire.ts'
+import { compose, exchange, type Parts, readAnswers, send } from '../support/wire.ts'
 
 const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
@@ -102,6 +102,13 @@ test('a well-formed X-Request-Id is sent back and logged', async (t) => {
     t.equal(headers.get('x-request-id'), id)
   }
   t.same(await close(), given)
+})
+
+test('logs more lines than its buffer holds', async (t) => {
+  const { port, close } = await startLogged(t)
+  const one = compose({ target: `/plants?limit=0&${'x'.repeat(900)}` })
+  await exchange(port, Buffer.concat(Array(500).fill(one)), 500)
+  t.equal((await close()).length, 500)
 })
 
 const tokens = [

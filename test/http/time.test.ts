@@ -120,6 +120,13 @@ test('a request gets 503 in time when the store never responds', async (t) => {
   const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
     ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /not known/],
     ['head', (url) => request(`${url}/plants`), /cannot be read/],
+    // Also a list that waits for the read of an earlier one.
+    [
+      'head',
+      (url) =>
+        Promise.race([request(`${url}/plants`), request(`${url}/`)]).then(() => request(`${url}/plants`)),
+      /cannot be read/,
+    ],
     ['read', (url) => request(`${url}/plants?limit=1`), /cannot be read/],
   ]
   await Promise.all(

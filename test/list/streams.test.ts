@@ -10,12 +10,13 @@ import { Plant } from '../../schemas/plant.ts'
 import { itemFormat, longestItemBytes, serializeItem } from '../../src/plants/item.ts'
 import { rangeOf } from '../../src/plants/names.ts'
 import { Pages } from '../../src/plants/pages.ts'
+import { shareHead } from '../../src/plants/shared-head.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { countReads, openStore } from '../support/stores.ts'
+import { countReads, openStore, unavailable } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
 
 const largest = serializeItem({ name: '🌿'.repeat(255), tag: '🌿'.repeat(255) })
@@ -49,6 +50,7 @@ test('reads no more of the lists whose clients have disconnected, and frees thei
   const range = rangeOf(0, 300, await log.head())
   for (const coding of ['identity', 'gzip', 'identity'] as const) {
     const made = await Promise.all(Array.from({ length: 100 }, () => pages.get(range, [coding])))
+    await t.rejects(async () => pages.get(range, [coding]), unavailable('overloaded'))
     const before = reads
     const lists = made.map(({ bytes }) => (bytes as Readable).resume())
     await new Promise(setImmediate)
@@ -78,6 +80,27 @@ test('reads one part of all long lists per turn of the event loop, and at most s
   }
   for (const list of await all) t.equal((JSON.parse(list) as unknown[]).length, 300)
   t.equal(most, 6)
+})
+
+test('refuses a list as overloaded if 10,000 wait for the head, or 200 pages are being read', async (t) => {
+  let reads = 0
+  const log = new MemoryLog(many, async (step) => (reads += Number(step === 'read: asked for')))
+  const [readHead, pages, head] = [shareHead(log), new Pages(log), await log.head()]
+  const waiting = Array.from({ length: 10_000 }, () => readHead([0]))
+  t.throws(() => readHead([0]), unavailable('overloaded'))
+  t.equal((await Promise.all(waiting)).length, 10_000)
+  const [last, ...reading] = Array.from({ length: 201 }, async (_, n) =>
+    pages.get(rangeOf(n, n + 1, head), ['identity']),
+  ).reverse()
+  await t.rejects(last as Promise<unknown>, unavailable('overloaded'))
+  t.equal((await Promise.all(reading)).length, 200)
+  const list = (await pages.get(rangeOf(0, 300, head), ['identity'])).bytes as Readable
+  const before = reads
+  list.read(0)
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate)
+  t.equal(reads, before, 'one part is kept ready, no more')
+  const ask = async () => (await pages.get(rangeOf(0, 2, head), ['br'])).bytes
+  t.equal(await ask(), await ask(), 'compressed once, and kept')
 })
 
 /** A change here requires a new `itemFormat`, and a decision about plants that are already stored. */

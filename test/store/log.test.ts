@@ -1,22 +1,20 @@
-// The contract of a store, on every engine, including one without SQL.
-import { join } from 'node:path'
+// The contract of a store, on every engine.
 import fc from 'fast-check'
 import tap, { type Test } from 'tap'
 import type { Entry, Store, Token } from '../../src/store/engine.ts'
 import { checksumOf } from '../../src/store/sql/sql.ts'
-import { createDirectory, engines } from '../support/engines.ts'
+import { type Engine, engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { open, openStore, unavailable } from '../support/stores.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
-import './ndjson-engine.ts'
 
 const starts = isFull ? 20 : 3
 /** The times of a token that never expires, was never used and is not revoked. */
 const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
 
-async function openNew(t: Test, engine: (typeof everyEngine)[number]): Promise<Store> {
+async function openNew(t: Test, engine: Engine): Promise<Store> {
   return open(t, await engine.createDatabase(t))
 }
 
@@ -45,12 +43,7 @@ const anyEntry = fc.record({
 })
 const anyBatch = fc.array(anyEntry, { minLength: 1, maxLength: 12 })
 
-const everyEngine = [
-  ...engines,
-  { name: 'NDJSON', createDatabase: async (t: Test) => `ndjson:${join(createDirectory(t), 'plants')}` },
-]
-
-for (const engine of everyEngine) {
+for (const engine of engines) {
   tap.test(`a log on ${engine.name}`, async (t) => {
     t.test('changes a note together with its batch, even if nothing is added', async (t) => {
       const { log, notes } = await openNew(t, engine)
@@ -293,7 +286,6 @@ for (const engine of everyEngine) {
       t.equal(await readText(reader, 0, 9), '{"name":"a"}')
       await store.log.append([entry('{"name":"b"}')])
       t.equal(await readText(reader, 0, 9), '{"name":"a"},{"name":"b"}')
-      if (engine.name === 'NDJSON') return
       const refused = unavailable('nothing-added')
       await t.rejects(reader.log.append([entry('{"name":"c"}')]), refused)
       await t.rejects(reader.log.append([]), refused)

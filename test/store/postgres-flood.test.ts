@@ -107,3 +107,36 @@ tap.test(
     t.equal(ended, 0)
   },
 )
+
+tap.test('repeats work whose server was left meanwhile, and ends no session of other work', async (t) => {
+  let [made, isLeft] = [0, false]
+  const ended: number[] = []
+  const connect = async () => {
+    const n = ++made
+    isLeft = false
+    return { server: 'test', destroy: () => ended.push(n) }
+  }
+  const servers = {
+    isReading: false,
+    checkTimelines: async () => {},
+    follows: () => !isLeft,
+    connect,
+    reportFailure() {},
+  }
+  const link = makeLink(servers as never, 'writer')
+  let runs = 0
+  await link.run(async () => {
+    isLeft = ++runs === 1
+  })
+  t.equal(runs, 2, 'a commit on it may be lost')
+  const late = Promise.withResolvers<void>()
+  const failOnce = (failure: Promise<void>) => {
+    const attempts = [failure]
+    return link.run(async () => attempts.pop())
+  }
+  const slow = failOnce(late.promise)
+  await failOnce(Promise.reject(new Error('early')))
+  late.reject(new Error('late'))
+  await slow
+  t.same(ended, [1, 2], 'the late failure ends no newer session')
+})

@@ -3,6 +3,7 @@
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
 import { forgetCluster, type PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
@@ -151,6 +152,9 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
 
   for (const cancel of ['pg_cancel_backend', 'pg_terminate_backend']) {
     t.comment(`after ${cancel}`)
+    // The reader of heads now trusts the server for a second.
+    await sleep(1100)
+    await store.log.head()
     standby.signal('SIGSTOP')
     let settled = false
     const retried = [entry(cancel, listed.length)]

@@ -1,10 +1,11 @@
 // The writer of a SQLite store: locks, time-outs, full disks, and databases that must be opened again.
 import { once } from 'node:events'
-import { linkSync, renameSync } from 'node:fs'
+import { linkSync, readdirSync, readlinkSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
+import { attempt } from '../../src/attempt.ts'
 import { version } from '../../src/store/sql/schema.ts'
 import { marginMs } from '../../src/store/sqlite/locks.ts'
 import { openRequests } from '../../src/store/sqlite/writer.ts'
@@ -88,6 +89,9 @@ test('refuses batches until the file can be opened again, and gives later ones t
     t.strictSame([replayed, conflict, both], [['replayed'], ['conflict'], ['replayed', 'added']])
   }
   t.strictSame(await listNames(store), ['a', '0', '1', '2'])
+  const open = process.platform === 'linux' ? readdirSync('/proc/self/fd') : []
+  const links = open.map((descriptor) => attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)))
+  t.ok(links.filter((link) => link === path).length <= 6, 'no descriptor stays open')
 })
 
 test('refuses batches by their deadline while the file is locked, and adds none later', async (t) => {
@@ -123,6 +127,16 @@ test('reports an unknown outcome if COMMIT fails', async (t) => {
   await t.rejects(add(store, 'bad'), unavailable('unknown'))
   await add(store, 'b')
   t.strictSame(await listNames(store), ['b'])
+})
+
+test('copies the log into the file when it has 4000 pages, not before', async (t) => {
+  const { store, path } = await openFile(t)
+  const { size } = statSync(path)
+  const items = Array.from({ length: 6000 }, () => 'x'.repeat(1000))
+  await add(store, ...items)
+  t.equal(statSync(path).size, size, 'SQLite would ignore an error')
+  for (let n = 0; n < 2; n++) await add(store, ...items)
+  t.ok(statSync(path).size > size)
 })
 
 test('refuses further requests while one is overdue', async (t) => {

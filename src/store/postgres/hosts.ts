@@ -10,9 +10,8 @@ const known = 'sslmode sslrootcert sslcert sslkey sslnegotiation user password h
 
 /** Returns the fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
-  const urls = splitHosts(url)
   // An unescaped `/`, `?` or `#` in a password would turn the rest of the password into a path or parameters.
-  if (urls.some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@|^[^?]*#/.test(one)))
+  if (splitHosts(url).some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@|^[^?]*#/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const [, query = ''] = url.split(/\?(.*)/s)
   const given = new URLSearchParams(query)
