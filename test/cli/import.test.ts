@@ -34,6 +34,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   // Other delimiters.
   ['name;tag;"x,y,z"\nFern;a,b;\n', ['Fern/a,b'], any],
   ['"x\ry",name,tag\n1,a,b\n', ['a/b'], '--ignore-unknown'],
+  ['"x\ny, z";name;tag\n1;a;b\n', ['a/b'], '--ignore-unknown'],
   ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],
@@ -92,7 +93,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
     /contains the array "a"; this converts it: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
   ],
   ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /contains the array "a"; this converts it: jq /],
-  ['{"meta":{"n":{"x":1}},\n "plants":[{"name":"a"}]}\n', /contains the array "plants"; this converts/],
+  ['{"meta":{"n":{"x":1}},\n "größe":[{"name":"a"}]}\n', /contains the array "größe"; this converts/],
   [`${good.trim()},\n${good}`, /end in a comma; this converts it: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
   ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; this converts it: jq -c \. FILE$/],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],

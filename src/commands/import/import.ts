@@ -122,7 +122,8 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   let faults = 0
   const reasons: object[] = []
   const onFault = ({ line }: InputRecord, reason: string) => {
-    if (flags.json) reasons.push({ line, reason })
+    // More faults would take too much memory, and might exceed the maximum length of a string.
+    if (flags.json && reasons.length < 100_000) reasons.push({ line, reason })
     if (++faults <= maxShown || !process.stderr.isTTY) progress.print(`${name}: line ${line}: ${reason}`)
   }
   const check = (store?: Store) => checkInput(source, store, { progress, onFault })

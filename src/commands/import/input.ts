@@ -22,7 +22,8 @@ type Chunks = AsyncGenerator<Buffer, undefined>
  */
 export function openInput(name: string) {
   const stats = name === '-' ? undefined : statSync(name)
-  const path = stats?.isFile() ? realpathSync(name) : undefined
+  // A deleted file, which /dev/stdin may be, has no path.
+  const path = stats?.isFile() ? attempt(() => realpathSync(name)) : undefined
   const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: chunkBytes })
   const isCut = () => stream.bytesRead < Number(stats?.size)
   return { path, chunks: join(decode(join(stream))), isCut, close: () => stream.destroy() }
@@ -137,7 +138,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
     const [begun] = beginning.exec(text) ?? []
     // `replace` fills in $1.
     if (begun !== undefined && !beginsWithRecord(text, map))
-      throw new InputError(begun.replace(beginning, reason))
+      throw new InputError(Buffer.from(begun.replace(beginning, reason), 'latin1').toString())
   }
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
@@ -156,7 +157,8 @@ function beginsWithRecord(latin1: string, map: Form['map']): boolean {
 /** Returns the delimiter in a line such as `sep=;`, or the one that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
-  const [header = ''] = text.trimStart().split('\n', 1)
-  const columns = (delimiter: string) => header.replaceAll(/"[^"]*"/g, '').split(delimiter).length
+  const bare = text.trimStart().replaceAll(/(?<![^,;|\t\n ])"(?:[^"]|"")*"/g, '')
+  const [header = ''] = bare.split('\n', 1)
+  const columns = (delimiter: string) => header.split(delimiter).length
   return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)
 }

@@ -104,7 +104,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
       if (separator === undefined) {
         const isUnclosed = unclosed.test(text)
         // The next chunk may begin with the second quotation mark of a pair.
-        const isOpen = isUnclosed || text.endsWith('"')
+        const isOpen = isUnclosed || /["\xc2]$/.test(text)
         if (isOpen && !isLast && text.length - from < maxRecordBytes) return undefined
         // Skips the whole quoted cell: its lines are not rows.
         const line = findLine(text, closed.test(text) ? closed.lastIndex - 1 : at, isLast)
