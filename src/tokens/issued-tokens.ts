@@ -75,8 +75,7 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   const { header, claims } = jwt
   const verdict = await keys.verify(header, token)
   if (verdict !== 'valid') return verdict
-  const leftMs = (claims.exp + toleranceS) * 1000 - Date.now()
-  const untilMs = performance.now() + Math.min(verdictMs, leftMs)
+  const untilMs = performance.now() + Math.min(verdictMs, (claims.exp + toleranceS) * 1000 - Date.now())
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
 }
 
