@@ -18,10 +18,9 @@ export async function listen(app: FastifyInstance, address: Address, describe: (
     return (await app.listen({ host: one, port, listenTextResolver: describe })).replace('[::]', '[::1]')
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const free = port < 65_535 ? port + 1 : port - 1
     throw new SettingError(
       code === 'EADDRINUSE'
-        ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
+        ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${port < 65_535 ? port + 1 : port - 1}`
         : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${message}`,
     )
   }
