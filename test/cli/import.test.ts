@@ -38,6 +38,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],
+  ['Height "\tname\ttag\n5"\ta, b, c\tx\n', ['a, b, c/x'], any],
   // TAB and |: quotation marks in the text; a cell that begins with one, rows before a cell that ends with one.
   ['name\ttag\nFern\t9 "x 7\nMoss\tthe "wet" form\n', ['Fern/9 "x 7', 'Moss/the "wet" form']],
   ['name\ttag\tnote\na\t\t"see\nb\t\t\nc\t\t\nd\t\tend"\n', ['a/', 'b/', 'c/', 'd/'], any],

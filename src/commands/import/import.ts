@@ -119,11 +119,12 @@ async function importInput(job: Job) {
 
 /** Checks the whole input, and reports each fault. `reasons`: the faults for --json. */
 async function checkAll({ name, url, flags, progress }: Job, source: Source) {
-  let faults = 0
+  let [faults, reported] = [0, 0]
   const reasons: object[] = []
   const onFault = ({ line }: InputRecord, reason: string) => {
-    // More faults would take too much memory, and might exceed the maximum length of a string.
-    if (flags.json && reasons.length < 100_000) reasons.push({ line, reason })
+    // Bounded, because the report is one string. A fault takes about 100 bytes of memory besides its text.
+    reported += reason.length + 100
+    if (flags.json && reported < 2 ** 27) reasons.push({ line, reason })
     if (++faults <= maxShown || !process.stderr.isTTY) progress.print(`${name}: line ${line}: ${reason}`)
   }
   const check = (store?: Store) => checkInput(source, store, { progress, onFault })

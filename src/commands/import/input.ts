@@ -157,7 +157,7 @@ function beginsWithRecord(latin1: string, map: Form['map']): boolean {
 /** Returns the delimiter in a line such as `sep=;`, or the one that splits the header row into the most columns. */
 function findDelimiter(text: string): string {
   const [, named] = /^sep=(.)\r?\n/i.exec(text) ?? []
-  const bare = text.trimStart().replaceAll(/(?<![^,;|\t\n ])"(?:[^"]|"")*"/g, '')
+  const bare = text.trimStart().replaceAll(/(?<![^,;|\t\n])"(?:[^"]|"")*"(?=[,;|\t\r\n]|$)/g, '')
   const [header = ''] = bare.split('\n', 1)
   const columns = (delimiter: string) => header.split(delimiter).length
   return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)

@@ -185,10 +185,10 @@ export class Servers {
     const pinned = this.#schema && session.query(`SET search_path = ${this.#schema}`)
     const [found] = await Promise.all([findStore(session), pinned])
     const { id, schema } = found ?? (await this.#createStore(session, all))
-    if (!this.isReading && found?.missing.length) await createStore(session, this.#options)
     this.#schema ??= schema
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
+    if (!this.isReading && found?.missing.length) await createStore(session, this.#options)
   }
 
   async #createStore(session: Session, all: Session[]): Promise<FoundStore> {

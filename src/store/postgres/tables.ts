@@ -54,6 +54,7 @@ export async function createStore(session: Session, options: OpenOptions): Promi
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
   const found = await findStore(session)
+  if (found) await session.query(`SET LOCAL search_path = ${found.schema}`)
   const store = found?.missing.length === 0 ? found : await runSteps(session, options, found)
   await session.query('COMMIT')
   if (found === undefined) options.onCreate?.()
@@ -69,7 +70,7 @@ async function runSteps(session: Session, { mustBeAlone }: OpenOptions, former: 
       `it contains other tables (${others.join(', ')}) but no plant store; if it is the right database, use --create`,
     )
   for (const { postgres } of missing) await session.query(postgres)
-  await session.query(`INSERT INTO meta VALUES ('${schemaKey}', '${version}'), ('store', '${id}')
+  await session.query(`INSERT INTO meta (key, value) VALUES ('${schemaKey}', '${version}'), ('store', '${id}')
     ON CONFLICT (key) DO UPDATE SET value = excluded.value`)
   return (await findStore(session)) as FoundStore
 }

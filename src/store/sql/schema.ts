@@ -1,6 +1,7 @@
 // The tables of a store, in migration steps: so far only one. The missing steps run whenever a store is opened for
-// writing. A process that only reads changes nothing, so its queries must also work on older tables. A running process
-// of an older version can still add plants, but refuses the store when it connects again.
+// writing; on PostgreSQL within the time limit of an attempt to connect. A process that only reads changes nothing, so
+// its queries must also work on older tables. A running process of an older version refuses the store when it opens
+// another connection.
 import { StoreRefused } from '../errors.ts'
 
 /**

@@ -30,8 +30,8 @@ export async function refuseWrite(): Promise<never> {
 
 /** Returns the statement that changes a note. It changes one row, or none if the value is not `before`. */
 export function writeNote({ key, before, value }: NoteChange): { text: string; values: string[] } {
-  if (before === '')
-    return { text: 'INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', values: [key, value] }
+  const insert = 'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+  if (before === '') return { text: insert, values: [key, value] }
   return { text: 'UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', values: [key, value, before] }
 }
 

@@ -89,7 +89,7 @@ function makeTables(db: DatabaseSync, path: string): void {
   refuseForeign(db, path, true)
   for (const { sqlite } of steps.slice(Number(pragma(db, 'user_version')))) db.exec(sqlite)
   const id = randomBytes(16).toString('base64url')
-  db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)
+  db.exec(`INSERT INTO meta (key, value) VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)
   db.exec(`PRAGMA user_version = ${version}; COMMIT`)
 }
 

@@ -7,8 +7,7 @@ import { StoreRefused } from '../errors.ts'
 import { pragma } from './read-only.ts'
 
 /** Sizes of the header of the `-wal`, and of the header of each page in it (sqlite.org/fileformat2.html#walformat). */
-const walHeaderBytes = 32
-const frameHeaderBytes = 24
+const [walHeaderBytes, frameHeaderBytes] = [32, 24]
 
 export type OpenFiles = ReturnType<typeof recordFiles>
 
