@@ -131,7 +131,11 @@ export function readDatabaseUrl(text: string, name: string): string {
 
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
-    return parseEnv(readUtf8('.env'))
+    const text = readUtf8('.env')
+    // Node would cut off the rest of the value, even of a token.
+    const [, name] = /^\s*(?:export\s+)?(\w+)\s*=(?!\s*['"`])[^#\n]*[^\s#]#/m.exec(text) ?? []
+    if (name) throw new Error(`# starts a comment in ${name}; enclose the value in quotation marks`)
+    return parseEnv(text)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
     throw new SettingError(`.env cannot be read: ${(error as Error).message}`)

@@ -23,9 +23,7 @@ const maxCacheBytes = 32 * 2 ** 20
 /** Compression is useless if a page and its headers fit into one packet. */
 const fewestBytes = 1024
 /** Limits of concurrent reads, of compressions (`maxReads` if the client refuses a plain page), and of long lists. */
-const maxReads = 200
-const maxCompressions = 16
-const maxStreams = 100
+const [maxReads, maxCompressions, maxStreams] = [200, 16, 100]
 /** Maximum number of concurrent reads for all long lists: on a slow network, more would exceed their time limit. */
 const maxPartReads = 6
 const comma = ','.charCodeAt(0)

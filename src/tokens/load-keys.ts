@@ -8,8 +8,7 @@ import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
 
 /** Maximum size of a document of an issuer, and maximum number of keys that are read from it. */
-const maxBytes = 256 * 1024
-const maxKeys = 64
+const [maxBytes, maxKeys] = [256 * 1024, 64]
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
