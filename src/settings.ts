@@ -133,8 +133,9 @@ function readEnvFile(): NodeJS.ProcessEnv {
   try {
     const text = readUtf8('.env')
     // Node would cut off the rest of the value, even of a token.
-    const [, name] = /^\s*(?:export\s+)?(\w+)\s*=(?!\s*['"`])[^#\n]*[^\s#]#/m.exec(text) ?? []
-    if (name) throw new Error(`# starts a comment in ${name}; enclose the value in quotation marks`)
+    for (const [, name] of text.matchAll(/^\s*(?:export\s+)?(\w+)\s*=(?!\s*['"`])[^#\n]*[^\s#]#/gm))
+      if (settingRows.some((row) => row.name === name))
+        throw new Error(`# starts a comment in ${name}; enclose the value in quotation marks`)
     return parseEnv(text)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}

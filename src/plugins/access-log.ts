@@ -7,8 +7,7 @@ import { pathOf } from './requests.ts'
  * Lines are buffered up to this size and time, because each write wakes a thread. They are stored as bytes, which cost
  * the garbage collector nothing.
  */
-const chunkBytes = 256 * 1024
-const flushMs = 250
+const [chunkBytes, flushMs] = [256 * 1024, 250]
 /** Maximum size of a line: its address may be a header of maximum length, with every character escaped. */
 const maxLineBytes = 100 * 1024
 const maxUrlLength = 1024

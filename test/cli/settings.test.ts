@@ -180,7 +180,7 @@ test('prefers flags to the environment, and the environment to .env; reads secre
   const other = { ...env, DATABASE_URL: 'file:a' }
   t.match(await showConfig([], other, directory), { DATABASE_URL: 'file:a (environment)' })
   t.match(await showConfig(['--database-url', 'file:b'], other, directory), { DATABASE_URL: 'file:b (flag)' })
-  write('.env', `# a#b\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT=\nACCESS_TOKENS=ab#rest\n`)
+  write('.env', `# a#b\nFOREIGN=c#d\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT=\nACCESS_TOKENS=ab#rest\n`)
   const cut = await runCommand(['config'], {}, directory)
   t.match(cut, { code: 1, stdout: '', stderr: /^[^\n]+ # starts a comment in ACCESS_TOKENS; [^\n]+\n$/ })
   const table = await runCommand(['config'], {}, createDirectory(t))
