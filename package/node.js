@@ -1,5 +1,5 @@
-// Runs a file, or the program of a package such as `tap`, on the Node of the lockfile: npm 10 does not link it into the
-// PATH of scripts.
+// Runs a file, or the program of a package such as `tap` or `typescript:tsc`, on the Node of the lockfile, without the
+// links in node_modules/.bin: npm 10 does not link this Node.
 /* c8 ignore start: the Node that starts this may not support coverage */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,8 +8,9 @@ import { findRuntime, launch } from '../bin/runtime.js'
 
 function locate(program) {
   if (/\.[jt]s$/.test(program)) return resolve(program)
-  const manifest = createRequire(import.meta.url).resolve(`${program}/package.json`)
-  return join(dirname(manifest), JSON.parse(readFileSync(manifest, 'utf8')).bin[program])
+  const [name, bin = name] = program.split(':')
+  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`)
+  return join(dirname(manifest), JSON.parse(readFileSync(manifest, 'utf8')).bin[bin])
 }
 
 const [program, ...args] = process.argv.slice(2)
