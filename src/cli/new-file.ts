@@ -2,7 +2,7 @@
 // most the temporary file, with the ending .partial.
 import { randomUUID } from 'node:crypto'
 import { createWriteStream, existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from '../file-system.ts'
 import { CommandError } from './console.ts'
@@ -18,7 +18,7 @@ export async function writeNewFile<T>(path: string, options: FileOptions, write:
   // Refuses a dangling link, which another user may have created.
   const target = resolveLinks(path, 0)
   checkTarget(target, options)
-  const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
+  const temporary = join(dirname(target), `.${randomUUID()}.partial`)
   // Also removes files that SQLite creates next to it.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })

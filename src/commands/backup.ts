@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { basename, dirname, extname, join, resolve } from 'node:path'
+import { dirname, extname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -77,7 +77,7 @@ export function copyVerified(from: string | NodeJS.ReadableStream, to: string, o
 
 /** Creates and verifies a copy in a temporary file, then writes it to stdout. */
 async function writeVerified(from: string, options: CopyOptions) {
-  const copy = join(process.env.TMPDIR || dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
+  const copy = join(process.env.TMPDIR || dirname(from), `.${randomUUID()}.partial`)
   const report = await copyVerified(from, copy, options)
   const file = createReadStream(copy, { fd: openSync(copy, 'r') })
   // Deleted at once: the contents disappear when the descriptor is closed, even by a kill.

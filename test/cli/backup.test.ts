@@ -44,7 +44,8 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   const adding = (async () => {
     for (; !over; added++) await appender.add(`late ${added}`)
   })()
-  const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'a', 'plants.db')]
+  const name = 'b'.repeat(240)
+  const [backup, restored] = [join(createDirectory(t), name), join(createDirectory(t), 'a', 'plants.db')]
   const first = Number(await appender.add('before'))
   const made = await run(['backup', backup, '--quiet'], url)
   const last = Number(await appender.add('after'))
@@ -55,7 +56,7 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   const { plants, checksum } = await verify(`file:${backup}`)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
   t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
-  t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'a single file')
+  t.strictSame(readdirSync(dirname(backup)), [name], 'a single file')
 
   const put = await run(['restore', backup, '--quiet'], `file:${restored}`)
   const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
