@@ -34,7 +34,8 @@ add 'Grey alder' 'Alnus incana'
 page="/plants?limit=100"
 while [ -n "$page" ]; do
   ask "$BASE_URL$page"
-  # The link to the next page starts with the base path, which BASE_URL already contains: use only its query.
-  query=$(sed -n 's/^[Ll]ink: <[^?]*\(?[^>]*\)>; rel="next".*/\1/p' "$headers")
+  # The link to the next page starts with the base path, which BASE_URL already contains: use only its query. The file
+  # has the headers of all attempts: use the last link.
+  query=$(sed -n 's/^[Ll]ink: <[^?]*\(?[^>]*\)>; rel="next".*/\1/p' "$headers" | tail -n 1)
   page=${query:+/plants$query}
 done

@@ -52,7 +52,7 @@ func ask(method, address string, body []byte, into any) (http.Header, error) {
 			}
 			err = fmt.Errorf("%s: %s", response.Status, answer)
 		}
-		retryable := status == 0 || status == 429 || status == 500 || (status >= 502 && status <= 504)
+		retryable := status == 0 || status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504)
 		if attempt == maxAttempts || !retryable {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ async function ask(url, init = {}) {
       // An attempt includes reading the body: the connection may fail in the middle of it.
       const body = await response.json()
       if (response.ok) return { body, link: response.headers.get('link') }
-      if (isLast || ![429, 500, 502, 503, 504].includes(response.status)) throw new Refused(body)
+      if (isLast || ![408, 429, 500, 502, 503, 504].includes(response.status)) throw new Refused(body)
       await pause(attempt, Number(response.headers.get('retry-after')) || 0)
     } catch (error) {
       if (isLast || error instanceof Refused) throw error

@@ -49,7 +49,7 @@ def ask(url, body=None):
             with opener.open(request, timeout=10) as response:
                 return json.load(response), response.headers.get("Link", "")
         except urllib.error.HTTPError as error:
-            if attempt == MAX_ATTEMPTS or error.code not in (429, 500, 502, 503, 504):
+            if attempt == MAX_ATTEMPTS or error.code not in (408, 429, 500, 502, 503, 504):
                 raise Refused(read_problem(error)) from None
             seconds = read_seconds(error)
         except (OSError, http.client.HTTPException):

@@ -172,7 +172,7 @@ export class PlantStore {
     }
     for (;;) {
       const after = place.cursor
-      const limit = pageSize + place.seen
+      const limit = Math.max(pageSize, place.seen + 1)
       const ifNoneMatch = (place.seen === place.length && place.etag) || undefined
       const page = await this.list({ ...options, limit, after, ifNoneMatch })
       if (page.notModified) return

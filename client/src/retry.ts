@@ -24,10 +24,10 @@ export type Send<T> = (signal: AbortSignal, onData: () => void) => Promise<Answe
 type Success<T> = { headers: Headers; data?: T }
 
 /**
- * Statuses after which a request is retried: too many requests, and failures of the service or of a proxy in front of
- * it.
+ * Statuses after which a request is retried: it was too slow, there were too many, or the service or a proxy in front
+ * of it failed.
  */
-const retryable = [429, 500, 502, 503, 504]
+const retryable = [408, 429, 500, 502, 503, 504]
 /** The 5xx problems after which certainly nothing was added. */
 const notAdded = ['nothing-added', 'unread', 'overloaded']
 

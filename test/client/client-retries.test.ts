@@ -14,6 +14,7 @@ const passing: [title: string, fault: Fault][] = [
   ['a request that is lost', 'lost'],
   ['a response that is lost after the plant was added', 'unanswered'],
   ['a truncated response', 'half'],
+  ['a 408', { status: 408 }],
   ['a 429', slowDown],
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
   ['a 500', { status: 500, body: '{"type":"about:blank"}' }],

@@ -79,6 +79,8 @@ test('returns each new plant once when polling', async (t) => {
     for await (const plant of broken) if (plant.name === '2') break
     const rest = await collect(client.all({ pageSize, after: broken.after }))
     t.equal(rest.length, before + names.length - 3, 'after a break in the middle of a page')
+    const urls = front.seen.map(({ url }) => url)
+    t.notMatch(urls.join(), /limit=100[1-9]/, 'no page has more than `pageSize` plants')
   }
   await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })

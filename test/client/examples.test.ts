@@ -50,7 +50,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     const when = command === 'sh' ? '0' : new Date(0).toUTCString()
     const busy = { status: 503, headers: { 'retry-after': when }, body: '{}' }
     const { length: held } = await listNames()
-    const front = await start(t, ['unanswered', busy, undefined, 'lost'])
+    const front = await start(t, ['unanswered', busy, undefined, { status: 408 }, undefined, 'half'])
     const env = { BASE_URL: front.url + basePath, TOKEN: token }
     const { code, stdout, stderr } = await runProgram(env)
     t.equal(code, 0, stderr)
