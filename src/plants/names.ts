@@ -3,6 +3,7 @@
 // the same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import { itemFormat } from './item.ts'
 
 /**
@@ -11,9 +12,10 @@ import { itemFormat } from './item.ts'
  */
 export type Range = { etag: string; after: number; last: number; mark: string }
 
-/** Returns the range of a list. `head` must include the mark of `last`. */
+/** Returns the range of a list. Throws StoreUnavailable if `head` lacks its mark. */
 export function rangeOf(after: number, last: number, head: Head): Range {
-  const mark = last === head.position ? head.mark : String(head.markOf(last))
+  const mark = last === head.position ? head.mark : head.markOf(last)
+  if (mark === undefined) throw new StoreUnavailable('unread', `the log does not contain plant ${last}`)
   return { etag: `W/"${itemFormat}.${after}-${last}.${mark}"`, after, last, mark }
 }
 

@@ -88,6 +88,7 @@ test('refuses a list as overloaded if 10,000 wait for the head, or 200 pages are
   const [readHead, pages, head] = [shareHead(log), new Pages(log), await log.head()]
   const waiting = Array.from({ length: 10_000 }, () => readHead([0]))
   t.throws(() => readHead([0]), unavailable('overloaded'))
+  t.throws(() => rangeOf(0, 1, { ...head, markOf: () => undefined }), unavailable('unread'))
   t.equal((await Promise.all(waiting)).length, 10_000)
   const [last, ...reading] = Array.from({ length: 201 }, async (_, n) =>
     pages.get(rangeOf(n, n + 1, head), ['identity']),
@@ -213,13 +214,9 @@ test('resets the connection if a list fails in the middle, also for HTTP/1.0', a
     void statuses.push(status)
   const { url, port } = await startApp(t, '', { store, count })
   // Each version requests a page that is not cached yet.
-  for (const [version, page] of [
-    ['1.1', '?limit=3'],
-    ['1.0', '?limit=4'],
-  ] as const) {
-    const head = compose({ headers: { Connection: 'close' } })
-      .toString()
-      .replace('1.1', version)
+  for (const [n, version] of ['1.1', '1.0'].entries()) {
+    const page = `?limit=${3 + n}`
+    const head = String(compose({ headers: { Connection: 'close' } })).replace('1.1', version)
     const socket = await startReading(port, head)
     ;[broken, faults] = [true, 0]
     let received = ''
