@@ -1,5 +1,5 @@
 // Examples of all bodies in the contract: accepted requests, and responses of the service.
-import { NewPlant } from './plant.ts'
+import { NewPlant, Plant } from './plant.ts'
 import type { Fault } from './problem-details.ts'
 import { describeProblem, type KnownProblem, problems } from './problems.ts'
 
@@ -10,8 +10,6 @@ type OperationExamples = {
   request?: Record<string, Example>
   responses: Record<number, Record<string, Example>>
 }
-
-const alder = { name: 'Alder', tag: 'Alnus' }
 
 const bodyFaults: Fault[] = [
   { code: 'unknown', detail: 'is not a known member', pointer: '/colour' },
@@ -46,7 +44,7 @@ export function makeExamples(basePath: string): Record<string, OperationExamples
       },
       responses: {
         ...errors,
-        200: { plant: { summary: 'The plant that was added', value: alder } },
+        200: { plant: { summary: 'The plant that was added', value: NewPlant.examples[0] } },
         400: { body: faulty(bodyFaults) },
         403: { scope: show(problems.noScope('plants:write')) },
         409: { conflict: show(problems.idTaken) },
@@ -69,7 +67,7 @@ export function makeExamples(basePath: string): Record<string, OperationExamples
         200: {
           plants: {
             summary: 'Two plants',
-            value: [alder, { name: 'Black alder', tag: 'Alnus glutinosa' }],
+            value: [NewPlant.examples[0], Plant.examples[0]],
           },
           empty: { summary: 'No plants', value: [] },
         },

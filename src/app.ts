@@ -1,7 +1,6 @@
 // Registers the plugins and routes in the order in which they handle a request.
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
-import type { Logger } from 'pino'
 import { headers } from '../schemas/headers.ts'
 import { components } from '../schemas/index.ts'
 import { maxBodyBytes, type ProblemCode } from '../schemas/problems.ts'
@@ -27,7 +26,7 @@ export type AppOptions = AccessLogOptions & {
   log: PlantLog
   settings: Settings
   verify: Verify
-  logger: Logger
+  logger: FastifyBaseLogger
   meter: Meter
   countProblem?: ((code: ProblemCode) => void) | undefined
 }
@@ -36,7 +35,6 @@ export type AppOptions = AccessLogOptions & {
 export async function buildApp(options: AppOptions) {
   const { log, settings, verify, logger, meter, write, mask, count, countProblem } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
-  const prefix = basePath.slice(0, -1)
   const app = fastify({
     loggerInstance: logger as FastifyBaseLogger,
     // The plugin `accessLog` logs requests; a child logger per request would double its cost.
@@ -78,13 +76,13 @@ export async function buildApp(options: AppOptions) {
   await app.register(docs, { basePath, openIdConnectUrl, signIn: issuer && describeSignIn(issuer) })
   if (resource) await app.register(resourceMetadata, resource)
   await app.register(
-    async (scope) => {
-      await scope.register(auth, { verify, resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
-      if (rate) await scope.register((await import('./plugins/rate-limit.ts')).rateLimit, rate)
-      await scope.register(addPlant, { log, meter })
-      await scope.register(listPlants, { log, path: `${prefix}/plants`, meter })
+    async (api) => {
+      await api.register(auth, { verify, resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
+      if (rate) await api.register((await import('./plugins/rate-limit.ts')).rateLimit, rate)
+      await api.register(addPlant, { log, meter })
+      await api.register(listPlants, { log, meter })
     },
-    { prefix },
+    { prefix: basePath.slice(0, -1) },
   )
   // Compiles the schemas.
   await app.ready()

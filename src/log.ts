@@ -1,7 +1,7 @@
 // The log on stderr: JSON lines from pino, or text. Writing never blocks: unread lines are buffered up to a limit, then
 // dropped and counted. Tokens and passwords are masked, except very short ACCESS_TOKENS.
 import { once } from 'node:events'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pino, { type LoggerOptions } from 'pino'
 import sonicBoom, { type SonicBoom } from 'sonic-boom'
 import { toTextLines } from './log-text.ts'
@@ -30,7 +30,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
   const sink = {
     /** Writes complete lines of JSON, and copies them before it returns. The caller masks client input. */
     write(lines: Uint8Array | string): void {
-      const bytes = Buffer.from(lines as string)
+      const bytes = Buffer.from(lines)
       file.write(isText ? Buffer.from(toTextLines(bytes.toString())) : bytes)
     },
     /** For pino's `logger.flush`. */
@@ -61,7 +61,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
     /** Waits until all lines are written. If the reader is stuck, ends the process by `signal`: an exit would block. */
     async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
       const written = file.flush().then(() => true)
-      if (await Promise.race([written, delay(logEndMs, false, { ref: false })])) return
+      if (await Promise.race([written, sleep(logEndMs, false, { ref: false })])) return
       process.removeAllListeners(signal)
       process.kill(process.pid, signal)
     },
@@ -81,8 +81,8 @@ function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
       // Without `minLength`, `flush` does nothing.
       minLength: 1,
     })
-    opened.on('drop', (lines: unknown) => {
-      drop(countLines(lines as Buffer))
+    opened.on('drop', (lines: Buffer) => {
+      drop(countLines(lines))
       // A full buffer is written only after a flush.
       opened.flush()
     })
@@ -110,7 +110,7 @@ function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
     dropped: () => dropped,
     write(lines: Buffer): void {
       pending += countLines(lines)
-      // sonic-boom declares only strings.
+      // The types of sonic-boom allow only strings.
       file.write(lines as Buffer & string)
     },
     /** Resolves once all lines are written or have failed. */

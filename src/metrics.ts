@@ -56,9 +56,8 @@ export async function openMetrics(engine: string) {
   }
 
   const running = { version: build, node: process.version, engine }
-  const labelNames = Object.keys(running)
-  const info = new Gauge({ name: 'plant_store_build_info', help: 'Build metadata.', labelNames, registers })
-  info.set(running, 1)
+  const info = { name: 'plant_store_build_info', help: 'Build metadata.', labelNames: Object.keys(running) }
+  new Gauge({ ...info, registers }).set(running, 1)
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the headers of a request to the end of its response.',

@@ -95,7 +95,7 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
   // ipaddr.js would read 127.1 as 127.0.0.1, and 010.0.0.1 as 8.0.0.1.
-  const isOdd = proxies.some((proxy) => /\d/.test(proxy) && isIP(proxy.split('/', 1)[0] as string) === 0)
+  const isOdd = proxies.some((proxy) => /\d/.test(proxy) && isIP(proxy.replace(/\/.*/, '')) === 0)
   const areAddresses = !isOdd && attempt(() => proxyAddr.compile(proxies)) !== undefined
   return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
 })

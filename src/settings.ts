@@ -24,7 +24,7 @@ function set<T extends TSchema>(title: string, schema: T, preset: string, descri
 
 /** Describes a setting without a default. If it is missing, the feature is off, or behaves as described by `unset`. */
 function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
-  return Type.Optional({ ...schema, unset: 'off', ...more, title, description } as T)
+  return Type.Optional({ ...schema, unset: 'off', ...more, title, description })
 }
 
 const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
@@ -84,8 +84,8 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
 type SettingRow = (typeof settingRows)[number]
 
 /**
- * The setting that enables a feature, by the prefix of the feature's settings. It is declared before them. Without it,
- * they are ignored.
+ * Maps the prefix of a feature's settings to the setting that enables it, which must be declared first. While it is
+ * unset, the others are ignored.
  */
 const switches: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
 

@@ -120,7 +120,7 @@ async function findToken(table: TokenTable, text: string): Promise<Token> {
   const found = (await table.all()).filter(matches)
   const [token, ...others] = found
   if (token === undefined)
-    throw new CommandError(`no token has this id or text, and no valid token has this name (${listCommand})`)
+    throw new CommandError(`no token has this id or value, and no valid one has this name (${listCommand})`)
   const exact = found.find(({ id, revokedAt }) => id === text && revokedAt === null)
   if (exact || others.length === 0) return exact ?? token
   // Two valid tokens have the same name during the overlap of a rotation.

@@ -108,7 +108,7 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
     try {
       // Not `after + pagePlants`: positions may be missing.
       entries = await store.plants(after, end, pagePlants)
-      after = entries.length < pagePlants ? end : (entries.at(-1) as LogEntry).position
+      after = entries.length < pagePlants ? end : (entries.at(-1)?.position ?? end)
     } catch (error) {
       await explainUnread(store, error)
       for (const last = Math.min(after + pagePlants, end); after < last; after++)

@@ -9,8 +9,10 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 const maxWaiting = 4096
 /** A plant with a closer deadline is not added, because its deadline would apply to the whole batch. */
 const shortestAttemptMs = 500
-/** Maximum wait for a larger batch, and the resolution of timers; a turn of the event loop is shorter. */
-const [maxGatherMs, timerMs] = [3, 1]
+/** Maximum wait for a larger batch. */
+const maxGatherMs = 3
+/** The resolution of timers; a turn of the event loop is shorter. */
+const timerMs = 1
 /** Time after the deadline for the store to report its own time-out, which has more detail. */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]

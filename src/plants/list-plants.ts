@@ -62,7 +62,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
 const beginning = { last: 0, mark: '' }
 
-/** The error for a cursor from another store, or of a lost plant. */
+/** Returns the error for a cursor of another store, or of a plant that was lost. */
 function badCursor() {
   const detail = 'must come from the Link header of an earlier response of this store'
   return invalid([{ code: 'format', detail, parameter: 'after' }])

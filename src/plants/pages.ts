@@ -16,14 +16,18 @@ const pageBytes = 256 * 1024
 /** Number of plants of maximum size that fit into a page. */
 const safePlants = Math.max(1, Math.floor(pageBytes / (longestItemBytes(Plant) + 1)))
 /** Below the limit, because plants differ in size. */
-const aimedBytes = 0.9 * pageBytes
+const targetBytes = 0.9 * pageBytes
 /** Assumed mean size of an item before the first read. */
 const usualBytes = 100
 const maxCacheBytes = 32 * 2 ** 20
 /** Compression is useless if a page and its headers fit into one packet. */
-const fewestBytes = 1024
-/** Limits of concurrent reads, of compressions (`maxReads` if the client refuses a plain page), and of long lists. */
-const [maxReads, maxCompressions, maxStreams] = [200, 16, 100]
+const minBytes = 1024
+/** Maximum number of concurrent reads, and of compressions for clients that refuse a plain page. */
+const maxReads = 200
+/** Beyond it, pages are sent plain, except to clients that refuse that. */
+const maxCompressions = 16
+/** Maximum number of long lists that are being sent. */
+const maxStreams = 100
 /** Maximum number of concurrent reads for all long lists: on a slow network, more would exceed their time limit. */
 const maxPartReads = 6
 const comma = ','.charCodeAt(0)
@@ -75,7 +79,7 @@ export class Pages {
     if ('array' in page) return this.#open(range, page, codings)
     const [best = 'identity'] = codings
     const isPlain = codings.includes('identity')
-    const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
+    const isSmall = page.length < minBytes || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
     const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
     this.#cache.set(nameOf(range, best), bytes)
@@ -166,10 +170,6 @@ export class Pages {
   }
 }
 
-function nameOf({ etag }: Range, coding: Coding): string {
-  return coding === 'identity' ? etag : `${etag}.${coding}`
-}
+const nameOf = ({ etag }: Range, coding: Coding) => (coding === 'identity' ? etag : `${etag}.${coding}`)
 
-function countFitting(meanBytes: number): number {
-  return Math.max(safePlants, Math.floor(aimedBytes / meanBytes))
-}
+const countFitting = (meanBytes: number) => Math.max(safePlants, Math.floor(targetBytes / meanBytes))

@@ -4,10 +4,12 @@ import fp from 'fastify-plugin'
 import { pathOf } from './requests.ts'
 
 /**
- * Lines are buffered up to this size and time, because each write wakes a thread. They are stored as bytes, which cost
- * the garbage collector nothing.
+ * Lines are buffered up to this size, because each write wakes a thread. They are stored as bytes, which cost the
+ * garbage collector nothing.
  */
-const [chunkBytes, flushMs] = [256 * 1024, 250]
+const chunkBytes = 256 * 1024
+/** Maximum time that a line is buffered. */
+const flushMs = 250
 /** Maximum size of a line: its address may be a header of maximum length, with every character escaped. */
 const maxLineBytes = 100 * 1024
 const maxUrlLength = 1024
@@ -27,7 +29,7 @@ type Answered = { status: number; durationMs: number }
 declare module 'fastify' {
   interface FastifyInstance {
     /** Logs and counts a request when it ends. */
-    logEnd?: (request: FastifyRequest, reply: FastifyReply) => void
+    logWhenEnded?: (request: FastifyRequest, reply: FastifyReply) => void
   }
 }
 
@@ -41,13 +43,13 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   let length = 0
 
   app.addHook('onRequest', (request, reply, done) => {
-    logEnd(request, reply)
+    logWhenEnded(request, reply)
     done()
   })
   // For requests that run no hooks.
-  app.decorate('logEnd', logEnd)
+  app.decorate('logWhenEnded', logWhenEnded)
 
-  function logEnd(request: FastifyRequest, reply: FastifyReply): void {
+  function logWhenEnded(request: FastifyRequest, reply: FastifyReply): void {
     const startMs = performance.now()
     // Read now: a closed connection has no address. With TRUST_PROXY, a proxy may send any string as an address.
     const address = request.ips === undefined ? addressOf(request) : mask(addressOf(request))
@@ -104,7 +106,7 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   }
 })
 
-/** Reset connections emit `close` up to two turns of the event loop after the server. */
+/** Reset connections emit `close` up to two turns of the event loop after the server does. */
 async function lastClose(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate)
 }

@@ -1,21 +1,22 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It starts before the store.
 import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import { listen } from '../listen.ts'
-import type { Log } from '../log.ts'
 import { openMetrics } from '../metrics.ts'
 import type { Settings } from '../settings.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
 import { inTime, shareRun } from '../store/in-time.ts'
 import { answerWithProblems, errors, routeErrors } from './errors.ts'
+import { nosniff } from './requests.ts'
 
 /** Time that `/readyz` (probes commonly time out after 1 s) and `/metrics` wait for the store. */
 const storeMs = 500
 
+type AdminLog = { logger: FastifyBaseLogger; droppedLines: () => number }
 type Options = Pick<Settings, 'adminHost' | 'adminPort' | 'databaseUrl'>
 
 /** Starts the server. Rejects with SettingError if it cannot listen. */
-export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'droppedLines'>) {
+export async function openAdmin(settings: Options, log: AdminLog) {
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   const { registry, ...metrics } = await openMetrics(engineOf(databaseUrl).name.toLowerCase())
   const { meter } = metrics
@@ -31,14 +32,14 @@ export async function openAdmin(settings: Options, log: Pick<Log, 'logger' | 'dr
   meter.counter('plant_store_log_lines_dropped_total', help, log.droppedLines)
 
   const app = fastify({
-    loggerInstance: log.logger as FastifyBaseLogger,
+    loggerInstance: log.logger,
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: 10_000,
     forceCloseConnections: true,
     ...answerWithProblems('/'),
   })
   app.addHook('onRequest', async (_request, reply) => {
-    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+    reply.header('cache-control', 'no-store').header(...nosniff)
   })
   await app.register(errors, { basePath: '/' })
   await app.register(routeErrors)

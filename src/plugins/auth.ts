@@ -1,5 +1,5 @@
-// Bearer tokens (RFC 6750) for the routes of a scope. A token is verified before the body is read, and again afterwards
-// if the verdict has expired.
+// Bearer tokens (RFC 6750) and their scopes. A token is verified before the body is read, and again afterwards if the
+// verdict has expired.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
@@ -22,7 +22,7 @@ declare module 'fastify' {
 /** For challenges: the URL of the resource metadata (RFC 9728), and the prefix of the issuer's scopes. */
 type AuthOptions = { verify: Verify; resource: string | undefined; scopePrefix: string | undefined }
 
-/** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */
+/** Guards every route registered after it in the same context. `config.scope` of a route names the scope it requires. */
 export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix = '' }) => {
   const metadata = resource === undefined ? '' : `, resource_metadata="${resource}"`
   const challengeWith = (error: string) => ({

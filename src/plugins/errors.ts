@@ -15,8 +15,8 @@ import { nosniff, pathOf } from './requests.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * The latest addition or long list of each connection. Until it is sent, a client would mistake a 400 for pipelined
-     * bytes for the response to this request, or for part of the list.
+     * The latest addition or long list of each connection. While it is unfinished, malformed bytes behind the request
+     * must not be answered: the client would take that 400 as this response, or as part of the list.
      */
     pendingResponses: WeakMap<Socket, ServerResponse>
   }
@@ -43,7 +43,7 @@ const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
     errors: [{ code, detail, parameter }],
     headers: { connection: 'close' },
   })
-const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, and needs HTTP/1.1')
+const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
 const noHost = ambiguous('required', 'Host', 'must be given exactly once')
 /** Connections with an ambiguous request. Later requests on them, which Node may have read already, are ignored. */
 const refused = new WeakSet<Socket>()
@@ -56,7 +56,7 @@ const maxUrlLength = 8 * 1024
 /** `basePath`: prefix of the problem pages; ends with a slash. */
 export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   const failures = makeOutage(app.log, { failed: 'requests failed because the store was unavailable' })
-  const refusals = makeOutage(app.log, { failed: 'requests were refused because too many are in progress' })
+  const refusals = makeOutage(app.log, { failed: 'requests were refused because too many were in progress' })
   // Node would send 100 Continue before the token is verified, and refuse other expectations without problem details.
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
@@ -104,13 +104,13 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
  */
 export const routeErrors = fp(async (app) => {
   app.addHook('onRequest', (request, _reply, done) => {
-    done(request.is404 || request.url.length > maxUrlLength ? makeRouteError(request) : undefined)
+    if (request.url.length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
+    else done(request.is404 ? makeRouteError(request) : undefined)
   })
 })
 
-/** Returns the error for a URL that is too long or has no route: 405 if its path has other methods, otherwise 404. */
+/** Returns the error for a request without a route: 405 if its path has other methods, otherwise 404. */
 function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
-  if (url.length > maxUrlLength) return new ProblemError(problems.urlTooLong)
   const path = pathOf(url)
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
@@ -164,7 +164,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
       else count(answerClientError(error, socket, basePath))
     },
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
-      request.server.logEnd?.(request, reply)
+      request.server.logWhenEnded?.(request, reply)
       const answer = reply.header(...nosniff).header('x-request-id', request.id)
       request.server.errorHandler(findHeadError(request) ?? error, request, answer)
     },

@@ -1,6 +1,6 @@
 // RATE_LIMIT: limits the requests of each token. Register it after authentication.
 import rateLimitPlugin from '@fastify/rate-limit'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../problem-error.ts'
@@ -13,9 +13,7 @@ const maxTokens = 65_536
  * Counts requests by token id, in windows that begin with the first request. Responses have the fields of
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
-export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
-
-async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Promise<void> {
+export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
   const limit = { max: count, timeWindow: perMs, keyGenerator: ({ grant }: FastifyRequest) => grant.id }
   await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
   // Without options, it counts in the cache of the plugin.
@@ -35,4 +33,4 @@ async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Prom
     if (isExceeded)
       throw new ProblemError(problems.rate, { headers: { 'retry-after': String(ttlInSeconds) } })
   })
-}
+})

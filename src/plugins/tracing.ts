@@ -1,5 +1,5 @@
 // Traces: a span per request, sent by OTLP over HTTP. Only this file loads the SDK, which reads the OTEL_ variables.
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
 import fp from 'fastify-plugin'
@@ -37,7 +37,7 @@ export const tracing = fp<{ meter: Meter; mask: (text: string) => string }>(asyn
   instrumentation.setTracerProvider(provider)
   await app.register(instrumentation.plugin())
   app.addHook('onClose', async () => {
-    await Promise.race([provider.shutdown().catch(() => {}), delay(flushMs, undefined, { ref: false })])
+    await Promise.race([provider.shutdown().catch(() => {}), sleep(flushMs, undefined, { ref: false })])
     // The provider registered these for the whole process.
     trace.disable()
     propagation.disable()

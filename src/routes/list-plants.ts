@@ -30,9 +30,11 @@ const readLimit: preValidationHookHandler = (request, _reply, done) => {
   done()
 }
 
+type Options = Omit<ListOptions, 'path'>
+
 /** GET and HEAD /plants: a page as one buffer, a long list as a stream. */
-export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const list = makeListPlants(options)
+export const listPlants: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
+  const list = makeListPlants({ log, meter, path: `${app.prefix}/plants` })
 
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, coding, body } = await list({

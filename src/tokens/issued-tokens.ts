@@ -1,7 +1,7 @@
 // Verifies tokens of an issuer (OIDC): form, claims, and last the signature (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { decodeJwt, decodeProtectedHeader } from 'jose'
+import { decodeJwt, decodeProtectedHeader, type JWSHeaderParameters } from 'jose'
 import { problems } from '../../schemas/problems.ts'
 import { attempt } from '../attempt.ts'
 import type { Meter } from '../metrics.ts'
@@ -37,7 +37,7 @@ const Claims = Type.Object({
   iat: Type.Optional(Type.Number()),
 })
 type Claims = Static<typeof Claims> & Record<string, unknown>
-type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
+type Jwt = { header: JWSHeaderParameters; claims: Claims }
 
 const toleranceS = 30
 const maxKidLength = 256
@@ -91,7 +91,7 @@ export function readJwt(token: string, issuer: Issuer): Jwt | Reason {
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
   if (!isType(typ, issuer.oidcTokenType)) return 'type'
   if (!Value.Check(Claims, claims)) return 'claims'
-  return findClaimFault(claims, issuer) ?? { header: header as Jwt['header'], claims }
+  return findClaimFault(claims, issuer) ?? { header, claims }
 }
 
 /** True for canonical base64url. Another encoding would be a second spelling of the same token. */

@@ -7,8 +7,10 @@ import { attempt } from '../attempt.ts'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrl, type Issuer } from './issuer.ts'
 
-/** Maximum size of a document of an issuer, and maximum number of keys that are read from it. */
-const [maxBytes, maxKeys] = [256 * 1024, 64]
+/** Maximum size of a document of an issuer. */
+const maxBytes = 256 * 1024
+/** Maximum number of keys that are read from it. */
+const maxKeys = 64
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 

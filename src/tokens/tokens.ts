@@ -30,7 +30,7 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   const { id, token } = makeToken()
   // Rotation shortens the lifetime of a token, so use the lifetime of its latest successor, even if that is revoked.
   const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
-  const latest = (await table.all()).findLast(isSuccessor) as Token
+  const latest = (await table.all()).findLast(isSuccessor) ?? former
   // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
   const expiresAt = latest.expiresAt === null ? null : newerAt + latest.expiresAt - latest.createdAt

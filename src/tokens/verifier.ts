@@ -37,7 +37,7 @@ type VerifierOptions = {
   monotonicNow?: () => number
 }
 
-/** Returns `verify`. It rejects if the token cannot be verified now: with StoreUnavailable, or like `verifyIssued`. */
+/** Returns `verify`. It throws or rejects with StoreUnavailable, or like `verifyIssued`, if it cannot tell now. */
 export function makeVerifier(table: TokenTable, options: VerifierOptions): Verify {
   const { accessTokens, logger, verifyIssued } = options
   const { now = Date.now, monotonicNow = () => performance.now() } = options

@@ -74,7 +74,7 @@ test('refuses an unknown token in one line that contains no secret', async (t) =
   // It has the same id.
   const foreign = String(await createFirst((await open(t, other)).tokens))
   const reason =
-    /^plant-store: no token has this id or text, and no valid token has this name \(\S.* token list\)\n$/
+    /^plant-store: no token has this id or value, and no valid one has this name \(\S.* token list\)\n$/
   for (const command of ['revoke', 'rotate'])
     for (const text of ['abcdefgh', 'nobody', foreign]) {
       const { code, stderr } = await runCommand(['token', command, text], { DATABASE_URL })

@@ -232,12 +232,10 @@ for (const engine of engines) {
         [0, 2, ''],
         [0, 0, mark],
       ]
-      for (const [after, last, mark] of faults)
-        await t.rejects(
-          async () => store.log.read(after, last, mark),
-          unavailable('unread'),
-          `${after} to ${last} with '${mark}'`,
-        )
+      for (const [after, last, mark] of faults) {
+        const read = async () => store.log.read(after, last, mark)
+        await t.rejects(read, unavailable('unread'), `${after} to ${last} with '${mark}'`)
+      }
     })
 
     t.test('gives the rows of each commit their own mark, the same on every store', async (t) => {

@@ -25,7 +25,7 @@ test('logs failed and refused requests at most every ten seconds', async (t) => 
       failures: 1,
       err: { message: /made by the test/, stack: /\n/ },
     },
-    { level: 40, msg: 'requests were refused because too many are in progress', requestId: 'four' },
+    { level: 40, msg: 'requests were refused because too many were in progress', requestId: 'four' },
   ])
   t.equal(lines.length, 2)
 })

@@ -56,7 +56,7 @@ tap.test('reports what is missing in a URL', { skip }, async (t) => {
   const unknownAuthority = /not signed by a trusted authority: add sslrootcert=FILE .*self-signed/
   await t.rejects(openStore(strange), { message: unknownAuthority })
   const bare = url.replace(/:[^:]*@/, '@')
-  await t.rejects(openStore(bare), { message: /asks for a password, but the URL has none/ })
+  await t.rejects(openStore(bare), { message: /requires a password, but the URL has none/ })
 })
 
 tap.test('reports a server message that pg cannot read, and does not crash', async (t) => {

@@ -219,7 +219,7 @@ test('logs a file that cannot be checked, even if nothing is added', async (t) =
   const { store, path, lines } = await openPlanted(t)
   tieUp(path)
   await until(() => lines.length > 0)
-  t.match(lines, [{ reason: /plants\.db cannot be examined \(ELOOP\)/ }])
+  t.match(lines, [{ reason: /plants\.db cannot be accessed \(ELOOP\)/ }])
   untie(path)
   t.strictSame(await add(store, 'd'), ['added'])
   t.equal(lines[1]?.msg, 'plants can be added to the database again')

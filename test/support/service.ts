@@ -19,7 +19,8 @@ export const token = 'a-token-for-tests'
 
 export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
 
-export type StartOptions = Partial<Omit<AppOptions, 'settings'>> & {
+export type StartOptions = Partial<Omit<AppOptions, 'settings' | 'logger'>> & {
+  logger?: typeof silent
   store?: Store
   env?: NodeJS.ProcessEnv
   limits?: Partial<IssuerKeysOptions> | undefined

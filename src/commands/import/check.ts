@@ -124,7 +124,7 @@ function makeSpool() {
       let before = '[\n'
       for (const { text } of db.prepare('SELECT text FROM rejects').iterate()) {
         if (format === 'json') yield before
-        yield text as Uint8Array
+        yield text
         before = ',\n'
       }
       if (format === 'json') yield '\n]\n'

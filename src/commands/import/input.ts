@@ -110,24 +110,24 @@ export type Form = {
 export type FormOptions = Partial<Omit<Form, 'format' | 'isUtf8'>>
 
 const delimiters = [',', ';', '|', '\t']
-export const endsInCr = `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`
+export const endsInCr = `has lines that end in CR; convert it with: tr '\\r' '\\n' < FILE`
 /** Prefixes of unsupported formats. A damaged first line must not match: it is reported as a fault. */
 const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty, or starts with 128 KiB of white space'],
   [/^PK\x03\x04/, 'is a ZIP archive (XLSX, ODS): save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'],
   [/^(\xfd7zXZ\0|BZh\d1AY&SY)/, 'is compressed; decompress it with xz -dc or bzip2 -dc'],
   [/^(PAR1\x15|%PDF-|\xd0\xcf\x11\xe0|SQLite format 3\0)/, 'is not a text file: save it as CSV (UTF-8)'],
-  [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
-  [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
+  [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; convert it with: iconv -f utf-16le -t utf-8 FILE'],
+  [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; convert it with: iconv -f utf-16be -t utf-8 FILE'],
   // A single line that contains CR, such as "name,tag\rAlder,Alnus\r". A JSON array may be one line.
   [/^(?=[^\n]*\n?$)[^[\n][^\n]*\r(?!\n|$)[^\n]*\n?/, endsInCr],
   [
     // Such as {"total":2,"plants":[{"name": the name of the array replaces $1 in the reason.
     /^\s*\{(?:[^[\]}]|\}(?!\s*\{))*"([^"'\\]*)"\s*:\s*\[\s*[{\]]/,
-    `is an object that contains the array "$1"; this converts it: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
+    `is an object that contains the array "$1"; convert it with: jq -c '.. | .["$1"]? | arrays | .[]' FILE`,
   ],
-  [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; this converts it: sed 's/,[[:space:]]*$//' FILE`],
-  [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
+  [/^\s*\{[^\n]*\},\r?\n/, `has lines that end in a comma; convert it with: sed 's/,[[:space:]]*$//' FILE`],
+  [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; convert it with: jq -c . FILE'],
 ]
 
 /** Detects the format from the first bytes of the input. Throws InputError. */
@@ -160,5 +160,5 @@ function findDelimiter(text: string): string {
   const bare = text.trimStart().replaceAll(/(?<![^,;|\t\n])"(?:[^"]|"")*"(?=[,;|\t\r\n]|$)/g, '')
   const [header = ''] = bare.split('\n', 1)
   const columns = (delimiter: string) => header.split(delimiter).length
-  return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)
+  return named ?? String(delimiters.toSorted((one, other) => columns(other) - columns(one))[0])
 }

@@ -1,6 +1,5 @@
 // Converts records to plants: maps members or columns to fields, and validates plants with the schema of the API.
 import { isUtf8 } from 'node:buffer'
-import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { attempt } from '../../attempt.ts'
 import { makePlantCheck } from '../../plants/faults.ts'
@@ -32,7 +31,7 @@ export function makePlantReader(form: Form) {
     // Not if other records are UTF-8: the conversion would garble them.
     if (!isValid && !isKnownUtf8)
       throw new InputError(
-        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252: iconv -f windows-1252 -t utf-8 FILE`,
+        `line ${line}: is not UTF-8; if Excel saved it in Windows-1252, convert it with: iconv -f windows-1252 -t utf-8 FILE`,
       )
     isKnownUtf8 ||= !isAscii(text)
     if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
@@ -81,7 +80,7 @@ function makeRowReader(form: Form) {
       const cell = readCell(cells[column])
       // An empty cell omits an optional field.
       if (cell === '' && !required.has(field)) continue
-      const [pattern, parse] = cellForms[(NewPlant.properties[field] as TSchema).type] ?? []
+      const [pattern, parse] = cellForms[NewPlant.properties[field].type] ?? []
       plant[field] = pattern?.test(cell) ? parse?.(cell) : cell
     }
     return { value: plant }

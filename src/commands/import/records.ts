@@ -125,7 +125,7 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
     if (delimiter === '\t')
       return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     if (delimiter !== '|') return findRow(text, from, isLast)
-    const { fault, cells = [] } = findRow(whole, 0, true) as Found
+    const { fault, cells = [] }: Partial<Found> = findRow(whole, 0, true) ?? {}
     return { ...line, cells: fault === undefined ? cells : parts }
   }
 }
@@ -143,7 +143,7 @@ function makeElementFinder(): Find {
       return isCut ? refuse('the JSON array does not end: the input is truncated') : undefined
     }
     let end = next
-    while (end > start && /[ \t\r\n]/.test(text[end - 1] as string)) end--
+    while (end > start && /[ \t\r\n]/.test(text.charAt(end - 1))) end--
     const isBlank = before === undefined || (before === '[' && end === start && text[next] === ']')
     before = text[next]
     return { start, end, next: next + 1, isBlank }

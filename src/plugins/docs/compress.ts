@@ -7,7 +7,7 @@ import { compress as compressors, negotiate } from '../../plants/codings.ts'
 
 const compressible = /^text\/|json|javascript|yaml|svg/
 
-/** Register it only in a scope with few distinct responses. */
+/** Register it only in a context with few distinct responses. */
 export const compress = fp(async (app) => {
   /** Cached bytes, by coding and the path of a file or the uncompressed string. */
   const cache = new Map<string, Promise<Buffer>>()

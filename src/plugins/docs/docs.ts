@@ -26,25 +26,25 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
       "frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'",
     'referrer-policy': 'no-referrer',
   }
-  const site = async (scope: FastifyInstance) => {
-    scope.addHook('onSend', async (_request, reply) => {
+  const serveSite = async (site: FastifyInstance) => {
+    site.addHook('onSend', async (_request, reply) => {
       if (reply.problem === undefined) reply.headers(headers)
     })
-    scope.addHook('onRequest', async ({ raw, url, routeOptions }, reply) => {
+    site.addHook('onRequest', async ({ raw, url, routeOptions }, reply) => {
       const page = `${basePath}docs`
       // Swagger UI would generate the YAML for each request, which takes milliseconds.
       if (routeOptions.url === `${page}/yaml`) return reply.redirect(`${basePath}openapi.yaml`)
-      // Swagger UI resolves its files against the whole URL.
+      // Swagger UI resolves its files against the whole URL, query included.
       if (url.includes('?') && routeOptions.url?.replace(/\/$/, '') === page) return reply.redirect(page)
       // @fastify/static must ignore ranges, and preconditions other than If-None-Match.
       for (const name of ['if-match', 'if-modified-since', 'if-unmodified-since', 'range'])
         delete raw.headers[name]
     })
-    await scope.register(compress)
-    await scope.register(swaggerUi, describeUi(basePath, signIn))
-    servePages(scope, basePath)
+    await site.register(compress)
+    await site.register(swaggerUi, describeUi(basePath, signIn))
+    servePages(site, basePath)
   }
-  await app.register(site, { prefix: basePath.slice(0, -1) })
+  await app.register(serveSite, { prefix: basePath.slice(0, -1) })
 })
 
 function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {

@@ -6,7 +6,7 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
 const untrusted =
-  "the server's certificate is not signed by a trusted authority: add sslrootcert=FILE to the URL, where FILE has the authority's certificate"
+  "the server's certificate is not signed by a trusted authority: add sslrootcert=FILE to the URL, where FILE contains the authority's certificate"
 
 /** Advice by SQLSTATE, by TLS error code, or by message for errors of pg without a code. */
 const advice: Record<string, string> = {
@@ -18,7 +18,7 @@ const advice: Record<string, string> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   'SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string':
-    'the server asks for a password, but the URL has none',
+    'the server requires a password, but the URL has none',
 }
 
 /** Builds the error of one server (host:port/database), with advice for operators. `cause`: the original error. */

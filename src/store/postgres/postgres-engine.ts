@@ -51,7 +51,7 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     id: servers.storeId as string,
     log: { append, head, read: makeRead(servers) },
     ...makeSqlStore({ select, execute }, checks, (id) => (servers.storeId = id)),
-    status: async () => (await select(readStatus))[0] as unknown as EngineStatus,
+    status: async () => (await select(readStatus))[0] as EngineStatus,
     close: () => writer.idle().then(() => servers.close()),
   }
 }

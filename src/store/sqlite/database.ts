@@ -75,7 +75,7 @@ function configure(db: DatabaseSync): void {
   if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
   const mode = pragma(db, 'journal_mode = wal')
   if (mode !== 'wal')
-    throw new StoreRefused(`journal_mode stays ${mode}, not wal: the file system may lack shared memory`)
+    throw new StoreRefused(`journal_mode remains ${mode}, not wal: the file system may lack shared memory`)
   // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
   db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
   // The writer checkpoints itself, because SQLite ignores errors of automatic checkpoints.

@@ -6,8 +6,10 @@ import { type FileId, isSameFile, resolveLinks } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { pragma } from './read-only.ts'
 
-/** Sizes of the header of the `-wal`, and of the header of each page in it (sqlite.org/fileformat2.html#walformat). */
-const [walHeaderBytes, frameHeaderBytes] = [32, 24]
+/** Size of the header of the `-wal` (sqlite.org/fileformat2.html#walformat). */
+const walHeaderBytes = 32
+/** Size of the header of each page in the `-wal`. */
+const frameHeaderBytes = 24
 
 export type OpenFiles = ReturnType<typeof recordFiles>
 
@@ -44,7 +46,7 @@ export function recordFiles(path: string, known?: FileId[]) {
       return fault && `${fault}: ${todo}`
     } catch (error) {
       const { path: name = path, code } = error as NodeJS.ErrnoException
-      return `${name} cannot be examined (${code}): ${todo}`
+      return `${name} cannot be accessed (${code}): ${todo}`
     }
   }
 

@@ -96,5 +96,5 @@ function notOurs(path: string, isEmpty: boolean): StoreRefused {
 
 /** Reads a PRAGMA that returns one value. */
 export function pragma(db: DatabaseSync, name: string): unknown {
-  return Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0]
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
 }

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { resolveLinks } from '../../file-system.ts'
 import type { OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
@@ -64,7 +64,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
       if (!isLost) reader.close()
       const ended = writer?.close()
       // Writing back a lost log may fail, so it is awaited without a limit.
-      await (isLost ? ended : Promise.race([ended, setTimeout(closeMs, undefined, { ref: false })]))
+      await (isLost ? ended : Promise.race([ended, sleep(closeMs, undefined, { ref: false })]))
       reader.close()
     },
   }

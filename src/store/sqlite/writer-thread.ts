@@ -33,7 +33,7 @@ const unwritten =
   'the write-ahead log of a lost database was not emptied: move the database back beside it, or move the log away before you restore a backup'
 const unsynced = 'fsync of the database failed; the latest plants may be lost: check the disk, then restart'
 
-const options = workerData as WriterOptions
+const options: WriterOptions = workerData
 const post = (message: FileId[] | Answer) => parentPort?.postMessage(message)
 
 let database = openDatabase(options)
