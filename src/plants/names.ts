@@ -34,9 +34,7 @@ export function isNamed(etag: string, ifNoneMatch: string): boolean {
 }
 
 /** Builds the cursor of the page after a range: the range's last position in base 36, and its mark. */
-export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
-  return `${last.toString(36)}-${mark}`
-}
+export const cursorOf = ({ last, mark }: Pick<Range, 'last' | 'mark'>) => `${last.toString(36)}-${mark}`
 
 /** Parses a cursor that has the form of `ListQuery.after`; undefined if it is not the canonical form of `cursorOf`. */
 export function readCursor(cursor: string): { last: number; mark: string } | undefined {

@@ -14,8 +14,11 @@ const maxTokens = 65_536
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
 export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
-  const limit = { max: count, timeWindow: perMs, keyGenerator: ({ grant }: FastifyRequest) => grant.id }
-  await app.register(rateLimitPlugin, { global: false, cache: maxTokens, ...limit })
+  // The plugin counts by the wall clock. The key includes its offset, so that a new window begins when it is set back.
+  const offset = () => Math.round((Date.now() - performance.now()) / perMs)
+  const keyGenerator = ({ grant }: FastifyRequest) => `${offset()} ${grant.id}`
+  const limit = { max: count, timeWindow: perMs, cache: maxTokens }
+  await app.register(rateLimitPlugin, { global: false, keyGenerator, ...limit })
   // Without options, it counts in the cache of the plugin.
   const takeNext = app.createRateLimit()
   // One at a time: the plugin reads a shared count after an `await`, so concurrent requests would share the last one.

@@ -115,7 +115,7 @@ export interface TokenTable {
   replace(former: Pick<Token, 'id' | 'expiresAt'>, token: Token, at: number): Promise<boolean>
   /** False if the token does not exist or is revoked. */
   revoke(id: string, at: number): Promise<boolean>
-  /** Records the use of a token if none after `since` is recorded. A crash may undo it. */
+  /** Records the use of a token if none between `since` and `at` is recorded. A crash may undo it. */
   touch(id: string, at: number, since: number): Promise<void>
   /** Adds or merges a token of another store. A revocation in either store and the earlier expiry apply. */
   put(token: Token): Promise<void>

@@ -26,9 +26,7 @@ export const engines: Engine[] = [
 ]
 
 /** Finds the engine of a URL. The settings refuse a URL without an engine. */
-export function engineOf(url: string): Engine {
-  return engines.find(({ scheme }) => scheme.test(url)) as Engine
-}
+export const engineOf = (url: string) => engines.find(({ scheme }) => scheme.test(url)) as Engine
 
 /** Names a database in messages: the path of the file, or the URL without its password. */
 export function nameDatabase(url: string): string {

@@ -28,11 +28,11 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   const { overlapMs, now = Date.now() } = options
   const { name, scopes, createdAt } = former
   const { id, token } = makeToken()
-  // Rotation shortens the lifetime of a token, so use the lifetime of its latest successor, even if that is revoked.
-  const isSuccessor = (one: Token) => one.name === name && one.createdAt >= createdAt
-  const latest = (await table.all()).findLast(isSuccessor) ?? former
   // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
+  // Rotation shortens the lifetime of a token, so use the lifetime of its latest successor, even if that is revoked.
+  const isLater = (one: Token) => one.name === name && one.createdAt >= createdAt && one.createdAt <= newerAt
+  const latest = (await table.all()).findLast(isLater) ?? former
   const expiresAt = latest.expiresAt === null ? null : newerAt + latest.expiresAt - latest.createdAt
   const formerExpiresAt = Math.min(now + overlapMs, former.expiresAt ?? Number.POSITIVE_INFINITY)
   const newer = { ...defaults, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }

@@ -121,7 +121,8 @@ function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   }
   return ({ id, lastUsedAt }: Token): void => {
     const nowMs = now()
-    if (Math.max(lastUsedAt ?? 0, used.get(id) ?? 0) + touchMs > nowMs) return
+    // A time in the future was saved while the clock was ahead.
+    if ([lastUsedAt, used.get(id)].some((at) => at && at + touchMs > nowMs && at <= nowMs)) return
     used.set(id, nowMs)
     if (!waiting.has(id)) saving = saving.then(() => save(id))
     waiting.set(id, nowMs)

@@ -158,10 +158,7 @@ test('keeps the connection after an error that follows 100 Continue', async (t) 
   const { port } = await start(t)
   const bytes = compose(`Bearer ${token}`, '{', { Expect: '100-continue' })
   const answers = await exchange(port, Buffer.concat([bytes, compose(`Bearer ${token}`, '{')]), 3)
-  t.strictSame(
-    answers.map(({ status }) => status),
-    [100, 400, 400],
-  )
+  t.match(answers, [{ status: 100 }, { status: 400 }, { status: 400 }])
 })
 
 test('100 Continue is not sent for a body that is too large', async (t) => {
@@ -179,9 +176,7 @@ test('a failing store makes no token valid, and reveals its error to no client',
     [new StoreUnavailable('unread', 'secret'), 503, '/problems/unread'],
   ] as const) {
     const find = () => Promise.reject(error)
-    const { list } = await start(t, {
-      change: (store) => ({ tokens: { ...store.tokens, find } }),
-    })
+    const { list } = await start(t, { change: (store) => ({ tokens: { ...store.tokens, find } }) })
     const answer = await list(makeToken().token)
     t.equal(assertProblem(t, answer, status).type, type)
     t.notMatch(answer.text, 'secret')

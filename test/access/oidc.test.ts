@@ -121,11 +121,8 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
     t.equal(status, 401, title)
     t.match(headers.get('www-authenticate'), 'error="invalid_token"', title)
   }
-  t.equal(
-    (await list(await good.sign({ exp: Date.now() / 1000 - 20.5 }))).status,
-    200,
-    'within the tolerance, with a fraction',
-  )
+  const late = await good.sign({ exp: Date.now() / 1000 - 20.5 })
+  t.equal((await list(late)).status, 200, 'within the tolerance, with a fraction')
   t.equal((await list(await good.sign({}, { typ: 'application/AT+JWT' }))).status, 200)
 })
 

@@ -50,6 +50,10 @@ test('serves a client again after it has waited for Retry-After', async (t) => {
   const { headers } = await list('a')
   await sleep(Number(headers.get('retry-after')) * 1000)
   t.equal((await list('a')).status, 200)
+  const { now } = Date
+  t.intercept(Date, 'now', { value: () => now() - 3_600_000 })
+  const after = [await list('a'), await sleep(1100), await list('a')]
+  t.match(after, [{ status: 200 }, undefined, { status: 200 }], 'the clock was set back')
 })
 
 test('does not count a request that needs no token, or has an invalid one', async (t) => {

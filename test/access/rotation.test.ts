@@ -55,17 +55,9 @@ for (const engine of engines) {
 
   test(`${engine.name}: rotation creates a token with the same scopes and lifetime, and the old one expires after the overlap`, async (t) => {
     const { store, clock, create, find, rotate } = await open(t, engine)
-    const verify = makeVerifier(store.tokens, {
-      accessTokens: [],
-      logger: silent,
-      now: () => clock.ms,
-      monotonicNow: () => clock.ms,
-    })
-    const former = await create({
-      name: 'reader',
-      scopes: ['plants:read'],
-      expiresAt: startMs + 90 * dayMs,
-    })
+    const now = () => clock.ms
+    const verify = makeVerifier(store.tokens, { accessTokens: [], logger: silent, now, monotonicNow: now })
+    const former = await create({ name: 'reader', scopes: ['plants:read'], expiresAt: startMs + 90 * dayMs })
     clock.ms += 10 * dayMs
     const { id, token, expiresAt, formerExpiresAt } = await rotate(idOf(former))
     t.equal(idOf(token), id)
@@ -116,6 +108,9 @@ for (const engine of engines) {
     for (const id of [lasting, ending]) await revoke((await rotate(id)).id)
     clock.ms += 1000
     t.match(await rotate(lasting), { expiresAt: null, formerExpiresAt })
+    // While the clock was ahead.
+    const ahead = await create({ name: 'b', createdAt: clock.ms + dayMs })
+    if (ahead) await revoke(idOf(ahead))
     t.match(await rotate(ending), { expiresAt: clock.ms + 90 * dayMs, formerExpiresAt })
   })
 

@@ -168,6 +168,10 @@ test('records the use of a token once per minute', async (t) => {
   await verify(text)
   await until(async () => (await noted()) === clock.ms)
   t.equal(calls.touch, 2)
+  clock.wallOffsetMs = -hourMs
+  clock.ms += 5000
+  await verify(text)
+  await until(async () => (await noted()) === clock.ms - hourMs)
 })
 
 test('records uses of many tokens one at a time', async (t) => {

@@ -75,10 +75,8 @@ async function endAll(t: Test, what: Case, signal: NodeJS.Signals, check: (path:
     while (next < rounds) await run(next++)
   }
   await Promise.all(Array.from({ length: together }, lane))
-  t.ok(
-    counts.partial + counts.clean > rounds / 4,
-    `${JSON.stringify(counts)}: some runs were killed half-way`,
-  )
+  const killed = counts.partial + counts.clean
+  t.ok(killed > rounds / 4, `${JSON.stringify(counts)}: some runs were killed half-way`)
 }
 
 /** The store that all tests only read. */

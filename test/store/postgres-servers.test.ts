@@ -44,11 +44,8 @@ tap.test('does not read from an old primary that is still running', { timeout },
   await eventually(() => store.log.append([entry('second', 1)]))
   t.ok(await store.tokens.revoke(id, 1))
   relay.thaw()
-  t.equal(
-    (await old.query('SELECT max(position) AS last FROM plants'))[0]?.last,
-    '10',
-    'the old primary is still running',
-  )
+  const [row] = await old.query('SELECT max(position) AS last FROM plants')
+  t.equal(row?.last, '10', 'the old primary is still running')
 
   t.match(await store.tokens.find(id), { revokedAt: 1 }, 'tokens are not read from the old primary either')
   const all = [...first, 'second']
@@ -173,11 +170,8 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
     // Each check of the test takes longer than one of the store on an open connection.
     for (let look = 0; look < 3; look++) {
       const rows = await cluster.primary.query('SELECT FROM plants')
-      t.strictSame(
-        [rows.length, head],
-        [listed.length, undefined],
-        'the server has the plant, but no list shows it',
-      )
+      t.equal(rows.length, listed.length, 'the server has the plant')
+      t.equal(head, undefined, 'no list shows it')
     }
     standby.signal('SIGCONT')
     await Promise.all([answer, looked])
@@ -234,11 +228,8 @@ tap.test('switches from a deposed primary to a distant one', { timeout }, async 
   const hanging = createServer((socket) => socket.write('R\0\0\0\x08\0\0\0\0')).listen(old.port, '127.0.0.1')
   t.teardown(() => hanging.close())
   void relay.breakAt('COMMIT\0', 'before')
-  t.strictSame(
-    await add(store, 'last'),
-    ['added'],
-    'another server that hangs in a handshake does not matter',
-  )
+  const outcomes = await add(store, 'last')
+  t.strictSame(outcomes, ['added'], 'another server that hangs in a handshake does not matter')
 })
 
 tap.test('prefers a primary to a lagging standby, and refuses a second primary', { timeout }, async (t) => {

@@ -135,9 +135,7 @@ testPostgres('logs why a session ended', async (t, url) => {
   const answer = sql.select(text, [1])
   answer.catch(() => {})
   const line = await find(({ msg }) => msg === 'a connection to the database failed')
-  t.match(line, {
-    err: { message: /127\.0\.0\.1:\d+\/\w+: terminating connection/ },
-  })
+  t.match(line, { err: { message: /127\.0\.0\.1:\d+\/\w+: terminating connection/ } })
 })
 
 testPostgres('refuses parameters of a URL that the driver would ignore silently', async (t) => {

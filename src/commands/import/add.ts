@@ -23,7 +23,9 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const left = checked.batches.filter(({ last }) => last > done)
   // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
-    const [date, isOpen] = [new Date().toISOString(), isAgain || last < checked.plants]
+    // Later than all others, even if the clock was set back since.
+    const dateMs = Math.max(Date.now(), ...checked.notes.map(({ date }) => Date.parse(date) + 1))
+    const [date, isOpen] = [new Date(dateMs).toISOString(), isAgain || last < checked.plants]
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
     if (continued && before === '') changes.push(close(continued))

@@ -61,7 +61,8 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
       return (await execute(text, [id, at])) === 1
     },
     async touch(id, at, since) {
-      const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
+      const text =
+        'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at BETWEEN $3 AND $2) IS NOT TRUE'
       await execute(text, [id, at, since], true)
     },
     put: async (token) => void (await execute(put, toValues(token))),
