@@ -34,9 +34,8 @@ function describeRequest(line: Record<string, unknown>): string {
 }
 
 /** Quotes a value that contains spaces, which could be mistaken for more details. */
-function quote(value: unknown): string {
-  return printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
-}
+const quote = (value: unknown) =>
+  printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
 
 /** Escapes control characters: untrusted strings must not control the terminal or start a line. */
 export function printable(value: unknown): string {
@@ -45,6 +44,5 @@ export function printable(value: unknown): string {
 }
 
 /** Colours a string if stderr is a terminal that supports colours and NO_COLOR is not set. */
-function paint(color: Parameters<typeof styleText>[0], text: string): string {
-  return styleText(color, text, { stream: process.stderr })
-}
+const paint = (color: Parameters<typeof styleText>[0], text: string) =>
+  styleText(color, text, { stream: process.stderr })

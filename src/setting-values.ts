@@ -1,6 +1,5 @@
 // The types of settings: validation and decoding.
 import { isIP } from 'node:net'
-import { homedir } from 'node:os'
 import proxyAddr from '@fastify/proxy-addr'
 import { Type } from '@sinclair/typebox'
 import { attempt } from './attempt.ts'
@@ -72,7 +71,7 @@ export const path = decoded('a path', refuseTilde)
 /** Throws for a path that starts with ~, because no shell expands a setting. */
 export function refuseTilde(given: string): string {
   if (!/^(file:)?~(\/|$)/.test(given)) return given
-  throw new SettingError(`has a ~, which is not expanded: use ${given.replace('~', homedir())}`)
+  throw new SettingError('has a ~, which is not expanded: use an absolute path')
 }
 
 /** Decoded to a path that ends with a slash. */

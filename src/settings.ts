@@ -129,11 +129,14 @@ export function readDatabaseUrl(text: string, name: string): string {
   return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
 }
 
+/** Matches a variable in `.env` with a `#` in its value, and not only in a comment after it. */
+const cutValue = /^\s*(?:export\s+)?(\w+)\s*=(?:#|(?!\s*['"`])[^#\n]*(?:[^\s#]|,\s*)#)/gm
+
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
     const text = readUtf8('.env')
     // Node would cut off the rest of the value, even of a token.
-    for (const [, name] of text.matchAll(/^\s*(?:export\s+)?(\w+)\s*=(?!\s*['"`])[^#\n]*[^\s#]#/gm))
+    for (const [, name] of text.matchAll(cutValue))
       if (settingRows.some((row) => row.name === name))
         throw new Error(`# starts a comment in ${name}; enclose the value in quotation marks`)
     return parseEnv(text)

@@ -7,9 +7,7 @@ import type { WorkOptions } from './options.ts'
 export class CommandError extends Error {}
 
 /** Formats a number with a noun: `1 plant`, `1,234 plants`. Not for log positions, which are typed without commas. */
-export function count(number: number, noun: string): string {
-  return `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
-}
+export const count = (number: number, noun: string) => `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
 
 /** Formats a number: `1,234`. */
 export const separate = (number: number) => number.toLocaleString('en-US')

@@ -1,5 +1,6 @@
 // copy: copies a whole store to another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { wholeNumber } from '../cli/options.ts'
@@ -107,7 +108,8 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     added += missing.length
     done += plants.length
     onProgress(done, Math.max(done, total))
-    if (plants.length > 0) continue
+    // A turn of the event loop handles signals: reads of SQLite do not.
+    if (await turn(plants.length > 0)) continue
     // If the head has not moved since the notes were read, they describe only copied plants.
     const notes = await source.notes()
     if ((await source.log.head()).position > done) continue

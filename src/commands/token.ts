@@ -105,9 +105,8 @@ function defineRevoke(command: Command): void {
 }
 
 /** Opens the database, which must exist, for the duration of `work`. */
-function withTokens(options: DatabaseOptions, work: (table: TokenTable) => Promise<void>): Promise<void> {
-  return withStore(findDatabase(options), { mode: 'write' }, (store) => work(store.tokens))
-}
+const withTokens = (options: DatabaseOptions, work: (table: TokenTable) => Promise<void>) =>
+  withStore(findDatabase(options), { mode: 'write' }, (store) => work(store.tokens))
 
 /**
  * Finds a token by its name (if it is valid), its id or the whole token. The id in a whole token is not sufficient: the

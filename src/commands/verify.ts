@@ -1,5 +1,6 @@
 // verify: reads and checks a whole store. It changes nothing.
 import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { Plant } from '../../schemas/plant.ts'
 import { attempt } from '../attempt.ts'
@@ -115,7 +116,8 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
         entries.push(...(await readPlant(after + 1)))
       if (head === undefined && entries.every((entry) => 'reason' in entry)) after = end
     }
-    yield entries
+    // A turn of the event loop handles signals.
+    yield await turn(entries)
   }
 }
 

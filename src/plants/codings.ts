@@ -20,9 +20,8 @@ const elements =
  * those matched by `*`. Identity is last unless it is named or matched by `*`. A header that refuses every coding
  * counts as absent.
  */
-export function negotiate(accepted: string | undefined): Coding[] {
-  return accepted === undefined ? ['identity'] : ranked.memo(accepted)
-}
+export const negotiate = (accepted: string | undefined): Coding[] =>
+  accepted === undefined ? ['identity'] : ranked.memo(accepted)
 
 /** Clients send few distinct headers, of at most 16 KiB each. */
 const ranked = new LRUCache<string, Coding[]>({ max: 200, memoMethod: rank })

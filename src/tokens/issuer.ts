@@ -6,9 +6,8 @@ import { scopes } from './tokens.ts'
 export type Issuer = Settings & { oidcIssuer: string }
 
 /** Returns the settings of the issuer; undefined if none is set. */
-export function issuerOf(settings: Settings): Issuer | undefined {
-  return settings.oidcIssuer === undefined ? undefined : (settings as Issuer)
-}
+export const issuerOf = (settings: Settings) =>
+  settings.oidcIssuer === undefined ? undefined : (settings as Issuer)
 
 /** Returns the URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
 export function discoveryUrl({ oidcIssuer }: Issuer): string {

@@ -21,6 +21,7 @@ import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
 import { fill, sumLog, verify } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
+import { preload } from '../support/processes.ts'
 import { add, open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 
@@ -108,10 +109,11 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   const refused = { code: 1, stderr: `plant-store: ${backup} already exists\n` }
   t.match(await run(['backup', backup], url), refused)
   t.equal(readFileSync(backup, 'utf8'), 'precious')
-  const { code, stdout } = await run(['backup', backup, '--force', '--json', '--quiet'], url)
-  t.equal(code, 0)
+  const env = { DATABASE_URL: url, ...preload("console.log('loaded')") }
+  const { code, stdout } = await runCommand(['backup', backup, '--force', '--json', '--quiet'], env)
+  t.equal(code, 0, 'although a preloaded module prints')
   const { checksum } = await verify(`file:${backup}`)
-  t.strictSame(JSON.parse(stdout), { file: backup, plants: 50, checksum })
+  t.strictSame(JSON.parse(stdout.replace('loaded\n', '')), { file: backup, plants: 50, checksum })
 
   const other = join(createDirectory(t), 'notes.db')
   const notes = new DatabaseSync(other)

@@ -89,6 +89,18 @@ test('copies a source in use, and copies later additions when it is run again', 
   t.strictSame(again, { ...names, added: 0, tokens: 3, plants: 5505, checksum })
 })
 
+test('handles signals between two batches that are compared', async (t) => {
+  const make = async () => open(t, await sqlite.createDatabase(t))
+  const [source, target] = [await make(), await make()]
+  await fill(source, 100)
+  await copyStore(source, target, { batch: 100, onProgress() {} })
+  const turns = new Set<number>()
+  let turn = 0
+  const onProgress = () => turns.add(turn) && setImmediate(() => turn++)
+  await copyStore(source, target, { batch: 10, onProgress })
+  t.ok(turns.size > 9, `${turns.size} turns of the event loop`)
+})
+
 test('copies no note of an import that is ahead of the copied plants', async (t) => {
   const make = async () => open(t, await sqlite.createDatabase(t))
   const [source, target] = [await make(), await make()]

@@ -94,7 +94,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
     /contains the array "a"; convert it with: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
   ],
   ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /contains the array "a"; convert it with: jq /],
-  ['{"meta":{"n":{"x":1}},\n "größe":[{"name":"a"}]}\n', /contains the array "größe"; this converts/],
+  ['{"meta":{"n":{"x":1}},\n "größe":[{"name":"a"}]}\n', /contains the array "größe"; convert it/],
   [`${good.trim()},\n${good}`, /end in a comma; convert it with: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
   ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; convert it with: jq -c \. FILE$/],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],

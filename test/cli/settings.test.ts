@@ -2,7 +2,6 @@
 import dns from 'node:dns'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import fastify from 'fastify'
 import { test } from 'tap'
@@ -81,16 +80,15 @@ test('ignores settings of a feature that is off', async (t) => {
     t.throws(() => read({ ...env, ...part }), { message: / must / })
 })
 
-const path = join(homedir(), 'plants.db')
 const bad: Record<string, (string | [value: string, message: string])[]> = {
   HOST: ['[::1]', 'http://a', 'a b'],
   PORT: ['x', '-1', '65536', '80.5', '0x50', '1e3'],
   ADMIN_PORT: ['x', '65536'],
   DATABASE_URL: [
     ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:file:a', 'file:a\nfile:b'],
-    ['file:~/plants.db', `DATABASE_URL has a ~, which is not expanded: use file:${path}`],
+    ['file:~/plants.db', 'DATABASE_URL has a ~, which is not expanded: use an absolute path'],
   ],
-  FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~, which is not expanded: use ${path}`]],
+  FIRST_TOKEN_FILE: [['~/a', 'FIRST_TOKEN_FILE has a ~, which is not expanded: use an absolute path']],
   BASE_PATH: ['store', 'store/', '//', '/a//b', '/a b', '/..', '/a/../b', '/a?b', '/:a', '/*'],
   LOG_LEVEL: ['loud', 'INFO', '30'],
   LOG_FORMAT: ['xml'],
@@ -180,9 +178,14 @@ test('prefers flags to the environment, and the environment to .env; reads secre
   const other = { ...env, DATABASE_URL: 'file:a' }
   t.match(await showConfig([], other, directory), { DATABASE_URL: 'file:a (environment)' })
   t.match(await showConfig(['--database-url', 'file:b'], other, directory), { DATABASE_URL: 'file:b (flag)' })
-  write('.env', `# a#b\nFOREIGN=c#d\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT=\nACCESS_TOKENS=ab#rest\n`)
-  const cut = await runCommand(['config'], {}, directory)
-  t.match(cut, { code: 1, stdout: '', stderr: /^[^\n]+ # starts a comment in ACCESS_TOKENS; [^\n]+\n$/ })
+  for (const tokens of ['ab#rest', '#rest', 'ab, #rest']) {
+    write(
+      '.env',
+      `# a#b\nFOREIGN=c#d\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT= # e\nACCESS_TOKENS=${tokens}\n`,
+    )
+    const cut = await runCommand(['config'], {}, directory)
+    t.match(cut, { code: 1, stdout: '', stderr: /^[^\n]+ # starts a comment in ACCESS_TOKENS; [^\n]+\n$/ })
+  }
   const table = await runCommand(['config'], {}, createDirectory(t))
   t.match(table.stdout, /^SETTING +VALUE +FROM\n/)
   t.match(table.stdout, /\nMAX_CONNECTIONS +\(45 % [^)]+\) +default\n/)
@@ -214,7 +217,7 @@ test('a command names an invalid setting as the user wrote it, with exit code 1'
     [[], {}, 'RATE_LIMIT=fast\n', /^RATE_LIMIT in \.env must be a rate [^\n]+, not "fast"$/],
     [['--database-url', 'a:secret'], {}, '', /^--database-url must start with file: [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'not-there' }, '', /^ACCESS_TOKENS_FILE cannot be read: ENOENT[^\n]*$/],
-    [[], { DATABASE_URL_FILE: '~/p.db' }, '', /^DATABASE_URL_FILE has a ~, [^\n]+: use \/\S+\/p\.db$/],
+    [[], { DATABASE_URL_FILE: '~/p.db' }, '', /^DATABASE_URL_FILE has a ~, [^\n]+$/],
     [[], { ACCESS_TOKENS_FILE: 'latin1' }, '', /^ACCESS_TOKENS_FILE cannot be read: [^\n]+ utf-8$/],
     [[], { OIDC_ISSUER: 'https://a:secret@b' }, '', /^OIDC_ISSUER must be [^\n]+ query or fragment$/],
     [[], { DATABASE_URL: 'file://a:secret@b/c' }, '', /^DATABASE_URL does not name a file: write [^\n]+$/],

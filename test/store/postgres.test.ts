@@ -89,10 +89,8 @@ testPostgres('commits to stable storage whatever the default of the server', asy
 
 testPostgres('sets a time-out for reads, and none for commits', async (t, url) => {
   const { sql } = await open(t, url)
-  t.strictSame(
-    { ...(await sql.select('SHOW statement_timeout'))[0] },
-    { statement_timeout: `${attemptMs / 1000}s` },
-  )
+  const [row] = await sql.select('SHOW statement_timeout')
+  t.strictSame({ ...row }, { statement_timeout: `${attemptMs / 1000}s` })
   await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
   t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
 })

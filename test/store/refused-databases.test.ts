@@ -4,10 +4,17 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
+import { refusal } from '../../src/store/sqlite/read-only.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { request, startApp } from '../support/service.ts'
+
+test('a disk that is too full for the -shm is named', (t) => {
+  const error = Object.assign(new Error('disk I/O error'), { errcode: 4874 })
+  t.equal(refusal('a.db', error).message, 'cannot open a.db: database or disk is full')
+  t.end()
+})
 
 /** Commands that do not create a database. */
 const users = [

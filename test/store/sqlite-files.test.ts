@@ -201,6 +201,15 @@ test('is not created beside the -wal or the -shm of a file that was moved away',
   t.notOk(fs.existsSync(path))
 })
 
+test('is not opened, nor changed, if it is a backup beside the log of another database', async (t) => {
+  const { path } = await openPlanted(t)
+  const backup = `${path}.backup`
+  const bytes = fs.readFileSync(backup)
+  fs.copyFileSync(`${path}-wal`, `${backup}-wal`)
+  await t.rejects(openFile(t, backup), { message: /-wal is not of this database: stop all processes/ })
+  t.ok(fs.readFileSync(backup).equals(bytes))
+})
+
 test('is not opened through a link while a log with plants is next to the link', async (t) => {
   const { path } = await openPlanted(t)
   const file = join(createDirectory(t), 'file.db')

@@ -47,12 +47,8 @@ for (const engine of engines) {
       const statements = columns.map((name) => `UPDATE plants SET ${name} = ${name} WHERE position = 1`)
       statements.push('DELETE FROM plants WHERE position = 2')
       if (engine.name === 'PostgreSQL') statements.push('TRUNCATE plants')
-      for (const statement of statements)
-        await t.rejects(
-          store.sql.execute(statement),
-          { constructor: StoreUnavailable, message: /append-only/ },
-          statement,
-        )
+      const refused = { constructor: StoreUnavailable, message: /append-only/ }
+      for (const statement of statements) await t.rejects(store.sql.execute(statement), refused, statement)
       t.strictSame(await listNames(store), ['a', 'b'])
     })
 

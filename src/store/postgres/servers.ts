@@ -22,9 +22,8 @@ const settleMs = 500
 const pauseGrowth = 1.2
 
 /** True if `other` was seen on a later timeline of the same cluster. */
-function isLater(other: Session | undefined, { timeline, system }: Session): boolean {
-  return other?.system === system && (other.timeline ?? '') > (timeline ?? '')
-}
+const isLater = (other: Session | undefined, { timeline, system }: Session) =>
+  other?.system === system && (other.timeline ?? '') > (timeline ?? '')
 
 /** Chooses the server to use, and opens sessions on it. */
 export class Servers {

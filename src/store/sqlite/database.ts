@@ -1,7 +1,7 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
 // durable, and creates missing tables.
 import { randomBytes } from 'node:crypto'
-import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
+import { fsyncSync, openSync, readSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
@@ -47,8 +47,13 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     }
     // Inspects an existing file before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()
-    db.open()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
+    const header = Buffer.alloc(19)
+    readSync(descriptor, header, { position: 0 })
+    // Byte 18 is 2 in WAL mode, and 1 in a backup (sqlite.org/fileformat2.html).
+    if (left?.endsWith('-wal') && header[18] === 1)
+      throw new StoreRefused(`${left} is not of this database: stop all processes, then move this file away`)
+    db.open()
     untilFree(() => configure(db))
     // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut would
     // lose. Therefore the log is synced, then checkpointed as far as other readers allow, and the database is synced.

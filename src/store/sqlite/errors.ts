@@ -4,13 +4,15 @@ const [busy, ioError, corrupt, full, cannotOpen, notADatabase] = [5, 10, 11, 13,
 const broken = [ioError, corrupt, cannotOpen, notADatabase]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
 const unsynced = [1034, 1290]
+/** IOERR_SHMSIZE: there is no room for the `-shm`. */
+const noRoom = 4874
 
 /** The result code of an error; 0 if it is not an error of SQLite. */
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 
 const primary = (error: unknown) => codeOf(error) & 0xff
 
-export const isFull = (error: unknown) => primary(error) === full
+export const isFull = (error: unknown) => primary(error) === full || codeOf(error) === noRoom
 /** True if a file cannot be created or written. */
 export const isUnwritable = (error: unknown) => [ioError, full, cannotOpen].includes(primary(error))
 export const isBusy = (error: unknown) => primary(error) === busy

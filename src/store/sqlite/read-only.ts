@@ -5,6 +5,7 @@ import { attempt } from '../../attempt.ts'
 import { isSameFile, resolveLinks, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
+import { isFull } from './errors.ts'
 import { lockMs } from './locks.ts'
 
 const headerBytes = 100
@@ -76,7 +77,8 @@ export function refuseOtherName(path: string): void {
 /** Returns the refusal for an error of SQLite while a database is opened. */
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
-  return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
+  const reason = isFull(error) ? 'database or disk is full' : error.message
+  return new StoreRefused(`cannot open ${path}: ${reason}`, { cause: error })
 }
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
@@ -95,6 +97,5 @@ function notOurs(path: string, isEmpty: boolean): StoreRefused {
 }
 
 /** Reads a PRAGMA that returns one value. */
-export function pragma(db: DatabaseSync, name: string): unknown {
-  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
-}
+export const pragma = (db: DatabaseSync, name: string): unknown =>
+  Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
