@@ -29,11 +29,11 @@ const makeTables = (integer: string, strict: string) => `
     name TEXT NOT NULL,
     hash TEXT NOT NULL,
     scopes TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    expires_at BIGINT,
-    last_used_at BIGINT,
-    revoked_at BIGINT
-  );`
+    created_at ${integer} NOT NULL,
+    expires_at ${integer},
+    last_used_at ${integer},
+    revoked_at ${integer}
+  ) ${strict};`
 
 const sqliteTables = `
   ${makeTables('INTEGER', 'STRICT')}
