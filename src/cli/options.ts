@@ -17,16 +17,14 @@ export function addSettingOptions(command: Command, keys?: string[]): Command {
 }
 
 /** Adds the options of commands on a database: its URL, and the format of the result. */
-export function addDatabaseOptions(command: Command): Command {
-  return addSettingOptions(command, ['databaseUrl']).option('--json', 'print the result as JSON')
-}
+export const addDatabaseOptions = (command: Command) =>
+  addSettingOptions(command, ['databaseUrl']).option('--json', 'print the result as JSON')
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
 
 /** Adds the options of long-running commands on a database. */
-export function addWorkOptions(command: Command): Command {
-  return addDatabaseOptions(command).option('--quiet', 'show no progress')
-}
+export const addWorkOptions = (command: Command) =>
+  addDatabaseOptions(command).option('--quiet', 'show no progress')
 
 /** Returns a parser for whole numbers from `least` to `most`, in decimal digits. */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {

@@ -154,6 +154,5 @@ async function findTokenFaults(store: Store): Promise<string[]> {
   ])
 }
 
-function nameSpan(first: number, last: number): string {
-  return first === last ? `plant ${first} is` : `plants ${first} to ${last} are`
-}
+const nameSpan = (first: number, last: number) =>
+  first === last ? `plant ${first} is` : `plants ${first} to ${last} are`

@@ -50,6 +50,8 @@ const refused = new WeakSet<Socket>()
 
 /** Time for a client to read the error response before the connection is destroyed. */
 const lingerMs = 5000
+/** The error of a CONNECT, whose target is not a path. */
+const tunnel = Object.assign(new Error('CONNECT'), { code: 'FST_ERR_BAD_URL' })
 /** Maximum length of a request target. */
 const maxUrlLength = 8 * 1024
 
@@ -60,6 +62,11 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   // Node would send 100 Continue before the token is verified, and refuse other expectations without problem details.
   const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
   app.server.on('checkContinue', serve).on('checkExpectation', serve)
+  // Node would close the connection without a response. It removes its own listener from the socket.
+  app.server.on('connect', (_request, socket) => {
+    socket.on('error', () => {})
+    app.server.emit('clientError', tunnel, socket)
+  })
   app.decorateReply('problem', undefined)
   app.decorate('pendingResponses', new WeakMap())
 

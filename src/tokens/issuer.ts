@@ -10,9 +10,8 @@ export const issuerOf = (settings: Settings) =>
   settings.oidcIssuer === undefined ? undefined : (settings as Issuer)
 
 /** Returns the URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
-export function discoveryUrl({ oidcIssuer }: Issuer): string {
-  return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
-}
+export const discoveryUrl = ({ oidcIssuer }: Issuer) =>
+  `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 
 /** Describes sign-in on the docs page (authorization code with PKCE, RFC 7636); undefined if no client is set. */
 export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix }: Issuer) {

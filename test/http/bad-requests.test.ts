@@ -111,6 +111,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['a TLS handshake', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['an unknown method', 400, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
   ['a header with a space in its name', 400, `GET /plants HTTP/1.1\r\n${auth}X Y: z\r\n\r\n`],
+  ['a tunnel', 400, `CONNECT a:1 HTTP/1.1\r\n${auth}\r\n`],
   ['a NUL in a header', 400, `GET /plants HTTP/1.1\r\n${auth}X: \0\r\n\r\n`],
   ['line ends without a carriage return', 400, `GET /plants HTTP/1.1\n${auth.replaceAll('\r', '')}\n`],
   ['a length that is not a number', 400, post('Content-Length: abc')],

@@ -56,11 +56,7 @@ async function prepare({ npm, node }: Cell): Promise<NodeJS.ProcessEnv | undefin
       join(bin, 'node'),
     )
   }
-  return {
-    PATH: `${bin}${delimiter}${systemPath}`,
-    PORT: '0',
-    DATABASE_URL: `file:${data}.db`,
-  }
+  return { PATH: `${bin}${delimiter}${systemPath}`, PORT: '0', DATABASE_URL: `file:${data}.db` }
 }
 
 function skipTest(t: Test): void {

@@ -92,9 +92,8 @@ export function refuseForeign(db: DatabaseSync, path: string, mayBeEmpty = false
 }
 
 /** An empty database counts as missing: a process that is killed during creation leaves one. */
-function notOurs(path: string, isEmpty: boolean): StoreRefused {
-  return new StoreRefused(`${path} is not a plant store`, { isMissing: isEmpty })
-}
+const notOurs = (path: string, isEmpty: boolean) =>
+  new StoreRefused(`${path} is not a plant store`, { isMissing: isEmpty })
 
 /** Reads a PRAGMA that returns one value. */
 export const pragma = (db: DatabaseSync, name: string): unknown =>
