@@ -48,6 +48,5 @@ function maskJwt(text: string): string {
 }
 
 /** Masks the passwords in a URL. A URL with several hosts cannot be parsed. */
-export function maskUrl(url: string): string {
-  return url.replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***').replaceAll(passwordInQuery, '$1***')
-}
+export const maskUrl = (url: string) =>
+  url.replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***').replaceAll(passwordInQuery, '$1***')

@@ -18,6 +18,5 @@ export class ProblemError extends Error {
 }
 
 /** Returns the error for a request with faults. It lists up to `maxFaults`. */
-export function invalid(faults: Fault[]): ProblemError {
-  return new ProblemError(problems.faults(faults.length), { errors: faults.slice(0, maxFaults) })
-}
+export const invalid = (faults: Fault[]) =>
+  new ProblemError(problems.faults(faults.length), { errors: faults.slice(0, maxFaults) })

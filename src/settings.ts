@@ -23,9 +23,8 @@ function set<T extends TSchema>(title: string, schema: T, preset: string, descri
 }
 
 /** Describes a setting without a default. If it is missing, the feature is off, or behaves as described by `unset`. */
-function optional<T extends TSchema>(title: string, schema: T, description: string, more?: About) {
-  return Type.Optional({ ...schema, unset: 'off', ...more, title, description })
-}
+const optional = <T extends TSchema>(title: string, schema: T, description: string, more?: About) =>
+  Type.Optional({ ...schema, unset: 'off', ...more, title, description })
 
 const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
 const logFormat = is.oneOf('auto', 'json', 'text')
@@ -125,12 +124,11 @@ export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): S
 }
 
 /** Validates a database URL from another source, such as an argument. `name`: for errors. Throws SettingError. */
-export function readDatabaseUrl(text: string, name: string): string {
-  return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
-}
+export const readDatabaseUrl = (text: string, name: string) =>
+  decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
 
 /** Matches a variable in `.env` with a `#` in its value, and not only in a comment after it. */
-const cutValue = /^\s*(?:export\s+)?(\w+)\s*=(?:#|(?!\s*['"`])[^#\n]*(?:[^\s#]|,\s*)#)/gm
+const cutValue = /^\s*(?:export\s+)?(\w+)\s*=(?:#|(?!\s*['"`])[^#\n]*(?:[^\s#]|,[^\S\n]*)#)/gm
 
 function readEnvFile(): NodeJS.ProcessEnv {
   try {

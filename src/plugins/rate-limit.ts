@@ -14,9 +14,14 @@ const maxTokens = 65_536
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
 export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
-  // The plugin counts by the wall clock. The key includes its offset, so that a new window begins when it is set back.
-  const offset = () => Math.round((Date.now() - performance.now()) / perMs)
-  const keyGenerator = ({ grant }: FastifyRequest) => `${offset()} ${grant.id}`
+  /** Wall clock minus monotonic clock, when the wall clock was last set. */
+  let offsetMs = 0
+  // The plugin counts by the wall clock. If that is set back, new windows begin under other keys.
+  const keyGenerator = ({ grant }: FastifyRequest) => {
+    const ms = Date.now() - performance.now()
+    if (Math.abs(ms - offsetMs) > perMs / 2) offsetMs = ms
+    return `${offsetMs} ${grant.id}`
+  }
   const limit = { max: count, timeWindow: perMs, cache: maxTokens }
   await app.register(rateLimitPlugin, { global: false, keyGenerator, ...limit })
   // Without options, it counts in the cache of the plugin.

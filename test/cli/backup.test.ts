@@ -109,11 +109,11 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   const refused = { code: 1, stderr: `plant-store: ${backup} already exists\n` }
   t.match(await run(['backup', backup], url), refused)
   t.equal(readFileSync(backup, 'utf8'), 'precious')
-  const env = { DATABASE_URL: url, ...preload("console.log('loaded')") }
+  const env = { DATABASE_URL: url, ...preload("console.log('{1}')") }
   const { code, stdout } = await runCommand(['backup', backup, '--force', '--json', '--quiet'], env)
   t.equal(code, 0, 'although a preloaded module prints')
   const { checksum } = await verify(`file:${backup}`)
-  t.strictSame(JSON.parse(stdout.replace('loaded\n', '')), { file: backup, plants: 50, checksum })
+  t.strictSame(JSON.parse(stdout.replace('{1}\n', '')), { file: backup, plants: 50, checksum })
 
   const other = join(createDirectory(t), 'notes.db')
   const notes = new DatabaseSync(other)

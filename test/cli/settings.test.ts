@@ -181,7 +181,7 @@ test('prefers flags to the environment, and the environment to .env; reads secre
   for (const tokens of ['ab#rest', '#rest', 'ab, #rest']) {
     write(
       '.env',
-      `# a#b\nFOREIGN=c#d\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT= # e\nACCESS_TOKENS=${tokens}\n`,
+      `# a#b\nFOREIGN=c#d\nHOST=::1 # c#d\nLOG_LEVEL='warn'#\nPORT= # e\nTRUST_PROXY=::1,\n#\nACCESS_TOKENS=${tokens}\n`,
     )
     const cut = await runCommand(['config'], {}, directory)
     t.match(cut, { code: 1, stdout: '', stderr: /^[^\n]+ # starts a comment in ACCESS_TOKENS; [^\n]+\n$/ })

@@ -21,11 +21,13 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const isAgain = continued?.isAgain ?? again
   let [before, done] = ['', earlier?.plants ?? 0]
   const left = checked.batches.filter(({ last }) => last > done)
+  const ofPath = checked.notes.filter((note) => note.path === path)
+  const latestMs = ofPath.reduce((ms, { date }) => Math.max(ms, Date.parse(date)), 0)
   // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
   for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
-    // Later than all others, even if the clock was set back since.
-    const dateMs = Math.max(Date.now(), ...checked.notes.map(({ date }) => Date.parse(date) + 1))
-    const [date, isOpen] = [new Date(dateMs).toISOString(), isAgain || last < checked.plants]
+    // Later than earlier imports from this path, even if the clock was set back since.
+    const date = new Date(Math.max(Date.now(), latestMs + 1)).toISOString()
+    const isOpen = isAgain || last < checked.plants
     const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
     if (continued && before === '') changes.push(close(continued))

@@ -20,9 +20,8 @@ export function fill(base: string, file: string, more: Record<string, unknown> =
 }
 
 /** Renders a page. `title`: plain text; `main`: HTML. */
-export function renderPage(base: string, title: string, main: string): string {
-  return fill(base, 'frame.html', { title, main, header: fill(base, 'header.html') })
-}
+export const renderPage = (base: string, title: string, main: string) =>
+  fill(base, 'frame.html', { title, main, header: fill(base, 'header.html') })
 
 /** Renders a page from trusted Markdown. */
 export async function renderMarkdown(base: string, text: string): Promise<string> {

@@ -128,9 +128,8 @@ function makeTransactions({ db, files, wal }: OpenDatabase) {
   const findItem = db.prepare('SELECT item FROM plants WHERE id = ?')
   const checkWal = makeWalCheck(db, files, wal)
 
-  function execute({ text, values }: Statement): number {
-    return Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
-  }
+  const execute = ({ text, values }: Statement) =>
+    Number(db.prepare(text.replaceAll('$', '?')).run(...values).changes)
 
   /** Adds a batch with a new mark of 64 random bits. Returns the outcomes in the order of the entries. */
   function add({ items, ids, notes = [] }: Batch): Outcome[] {
