@@ -57,8 +57,8 @@ testPostgres('delays nothing while the use of a token cannot be noted', async (t
   t.match(await store.tokens.find(id), { lastUsedAt: null })
   await holder.query('COMMIT')
   await noted
-  await store.tokens.touch(id, 2, 1)
-  t.match(await store.tokens.find(id), { lastUsedAt: 2 })
+  await store.tokens.touch(id, 3, 2)
+  t.match(await store.tokens.find(id), { lastUsedAt: 3 })
 })
 
 testPostgres('refuses a flood of look-ups early, and delays nothing else', async (t, url) => {
