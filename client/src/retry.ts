@@ -24,8 +24,8 @@ export type Send<T> = (signal: AbortSignal, onData: () => void) => Promise<Answe
 type Success<T> = { headers: Headers; data?: T }
 
 /**
- * Statuses after which a request is retried: it was too slow, there were too many, or the service or a proxy in front
- * of it failed.
+ * Statuses after which a request is retried: it took too long to arrive, there were too many requests, or the service
+ * or a proxy in front of it failed.
  */
 const retryable = [408, 429, 500, 502, 503, 504]
 /** The 5xx problems after which certainly nothing was added. */

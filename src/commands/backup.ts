@@ -94,8 +94,8 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   const args = [...process.execArgv, cli, 'verify', ...database, '--json', '--quiet']
   const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
-  // A module that NODE_OPTIONS preloads may print before the result.
   if (!output.includes('{')) throw new CommandError('the copy could not be verified, and was deleted')
+  // A module that NODE_OPTIONS preloads may print before the result.
   const { plants, checksum, faults } = JSON.parse(output.slice(output.lastIndexOf('\n{') + 1))
   if (faults.length === 0) return { plants: Number(plants), checksum: String(checksum) }
   throw new CommandError(`the copy was deleted, because the source is damaged: ${faults[0]}`)

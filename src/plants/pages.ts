@@ -24,7 +24,7 @@ const maxCacheBytes = 32 * 2 ** 20
 const minBytes = 1024
 /** Maximum number of concurrent reads, and of compressions for clients that refuse a plain page. */
 const maxReads = 200
-/** Beyond it, pages are sent plain, except to clients that refuse that. */
+/** Maximum number of concurrent compressions for other clients; beyond it, they get a plain page. */
 const maxCompressions = 16
 /** Maximum number of long lists that are being sent. */
 const maxStreams = 100

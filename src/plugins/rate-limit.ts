@@ -1,6 +1,6 @@
 // RATE_LIMIT: limits the requests of each token. Register it after authentication.
 import rateLimitPlugin from '@fastify/rate-limit'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../problem-error.ts'
@@ -13,7 +13,9 @@ const maxTokens = 65_536
  * Counts requests by token id, in windows that begin with the first request. Responses have the fields of
  * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
  */
-export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
+export const rateLimit = fp<Rate>(limitRequests, { name: 'rate-limit', decorators: { request: ['grant'] } })
+
+async function limitRequests(app: FastifyInstance, { count, perMs }: Rate): Promise<void> {
   /** Wall clock minus monotonic clock, when the wall clock was last set. */
   let offsetMs = 0
   // The plugin counts by the wall clock. If that is set back, new windows begin under other keys.
@@ -41,4 +43,4 @@ export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
     if (isExceeded)
       throw new ProblemError(problems.rate, { headers: { 'retry-after': String(ttlInSeconds) } })
   })
-})
+}

@@ -158,7 +158,8 @@ test('keeps the connection after an error that follows 100 Continue', async (t) 
   const { port } = await start(t)
   const bytes = compose(`Bearer ${token}`, '{', { Expect: '100-continue' })
   const answers = await exchange(port, Buffer.concat([bytes, compose(`Bearer ${token}`, '{')]), 3)
-  t.match(answers, [{ status: 100 }, { status: 400 }, { status: 400 }])
+  const statuses = answers.map(({ status }) => status)
+  t.strictSame(statuses, [100, 400, 400])
 })
 
 test('100 Continue is not sent for a body that is too large', async (t) => {

@@ -8,9 +8,8 @@ import { commandName, root } from '../../version.ts'
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 /** Reads a text file of the package. */
-export function readOwn(path: string, folder: string | URL = root): string {
-  return readFileSync(new URL(path, folder), 'utf8')
-}
+export const readOwn = (path: string, folder: string | URL = root) =>
+  readFileSync(new URL(path, folder), 'utf8')
 
 /** Reads a file in `static/`, and fills in `{{base}}`, `{{command}}` and the names in `more`. */
 export function fill(base: string, file: string, more: Record<string, unknown> = {}): string {

@@ -50,7 +50,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     const header = Buffer.alloc(19)
     readSync(descriptor, header, { position: 0 })
-    // Byte 18 is 2 in WAL mode, and 1 in a backup (sqlite.org/fileformat2.html).
+    // Byte 18 is 2 in WAL mode, and 1 in a backup, which has no log (sqlite.org/fileformat2.html).
     if (left?.endsWith('-wal') && header[18] === 1)
       throw new StoreRefused(`${left} is not of this database: stop all processes, then move this file away`)
     db.open()
