@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory } from '../support/engines.ts'
-import { add, listNames, openFile, type SqliteFile, unavailable } from '../support/stores.ts'
+import { add, listNames, open, openFile, type SqliteFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import { backUp, remove, truncate } from './outside.ts'
@@ -206,7 +206,9 @@ test('is not opened, nor changed, if it is a backup beside the log of another da
   const backup = `${path}.backup`
   const bytes = fs.readFileSync(backup)
   fs.copyFileSync(`${path}-wal`, `${backup}-wal`)
-  await t.rejects(openFile(t, backup), { message: /-wal is not of this database: stop all processes/ })
+  const message = /-wal is not of this database: stop all processes/
+  for (const mode of ['read', 'write'] as const)
+    await t.rejects(open(t, `file:${backup}`, { mode }), { message })
   t.ok(fs.readFileSync(backup).equals(bytes))
 })
 

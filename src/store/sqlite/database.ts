@@ -1,7 +1,7 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, makes its contents
 // durable, and creates missing tables.
 import { randomBytes } from 'node:crypto'
-import { fsyncSync, openSync, readSync, statSync, writeFileSync } from 'node:fs'
+import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { giveToOwner, isSameFile, resolveLinks, syncDirectoryOf, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
@@ -9,7 +9,8 @@ import { steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { type OpenFiles, recordFiles } from './files.ts'
 import { untilFree } from './locks.ts'
-import { openReadOnly, pragma, refusal, refuseForeign, refuseOtherName, refuseStrayWal } from './read-only.ts'
+import { refuseForeignWal, refuseOtherName, refuseStrayWal } from './own-wal.ts'
+import { openReadOnly, pragma, refusal, refuseForeign } from './read-only.ts'
 
 /** Only its owner may read a new database, regardless of the umask, because it contains the hashes of tokens. */
 const ownMode = 0o600
@@ -48,11 +49,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     // Inspects an existing file before changing anything.
     else if (!create || before.size > 0) openReadOnly(path, create).close()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
-    const header = Buffer.alloc(19)
-    readSync(descriptor, header, { position: 0 })
-    // Byte 18 is 2 in WAL mode, and 1 in a backup, which has no log (sqlite.org/fileformat2.html).
-    if (left?.endsWith('-wal') && header[18] === 1)
-      throw new StoreRefused(`${left} is not of this database: stop all processes, then move this file away`)
+    refuseForeignWal(path, descriptor)
     db.open()
     untilFree(() => configure(db))
     // A killed process may not have synced its log. SQLite recovers it from the page cache, which a power cut would

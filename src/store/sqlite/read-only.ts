@@ -1,12 +1,12 @@
 // Opens SQLite files for reading, and checks that they are plant stores. Creates no file that the owner cannot use.
-import { accessSync, constants, existsSync, lstatSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { attempt } from '../../attempt.ts'
-import { isSameFile, resolveLinks, syncWal } from '../../file-system.ts'
+import { resolveLinks, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { lockMs } from './locks.ts'
+import { refuseForeignWal, refuseOtherName, refuseStrayWal } from './own-wal.ts'
 
 const headerBytes = 100
 
@@ -25,6 +25,8 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
     // SQLite would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
     refuseOtherUser(path, uid)
+    // The descriptor stays open: closing it would release the locks of other connections in this process.
+    if (mayBeEmpty === undefined) refuseForeignWal(path, openSync(path, 'r'))
     db.open()
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
     syncWal(path, /^(ENOENT|EROFS)$/)
@@ -48,30 +50,6 @@ function refuseOtherUser(path: string, owner: number): void {
   if (user === owner || user === 0) return
   if (!['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending)))
     throw new StoreRefused(`${path} belongs to another user; run this command as that user`)
-}
-
-/** Throws StoreRefused if a log is next to a link, where SQLite ignores it: the database was probably moved. */
-export function refuseStrayWal(path: string): void {
-  const wal = statSync(`${path}-wal`, { throwIfNoEntry: false })
-  if (!wal?.size || !lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return
-  if (isSameFile(wal, statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false }))) return
-  throw new StoreRefused(
-    `SQLite would ignore ${path}-wal, because ${path} is a symbolic link: if the database was moved without its log, move it back, stop the service, then move both; otherwise move the log away`,
-  )
-}
-
-/**
- * Throws StoreRefused if the log may be under another name: each hard link has a separate log, and a bind-mounted file
- * leaves its log in the original directory.
- */
-export function refuseOtherName(path: string): void {
-  if (Number(statSync(path, { throwIfNoEntry: false })?.nlink) > 1)
-    throw new StoreRefused(`${path} has hard links: stop all processes, and keep only one, with its -wal`)
-  // The fifth field is the mount point, with \040 for a space (proc_pid_mountinfo(5)).
-  const name = resolveLinks(path).replaceAll(' ', '\\040')
-  const mounts = attempt(() => readFileSync('/proc/self/mountinfo', 'utf8').split('\n'))
-  if (mounts?.some((line) => line.split(' ')[4] === name))
-    throw new StoreRefused(`${path} is mounted without its log: mount its directory instead`)
 }
 
 /** Returns the refusal for an error of SQLite while a database is opened. */
