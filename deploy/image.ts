@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -21,10 +22,12 @@ const { version, description, license } = JSON.parse(readFileSync(join(repositor
 const [given, made] = process.argv.slice(2)
 const tags = given ? [given] : [`plant-store:${version}`, 'plant-store:latest']
 
+// The user of the image must be able to read its files.
+process.umask(0o022)
 const context = mkdtempSync(join(tmpdir(), 'plant-store-image-'))
 try {
   const root = join(context, 'root')
-  mkdirSync(join(context, 'data'), { mode: 0o700 })
+  mkdirSync(join(context, 'data'))
   installPackage(root)
   copyRuntime(root)
   writeSystemFiles(root)
@@ -47,18 +50,20 @@ function installPackage(root: string): void {
   writeFileSync(launcher, readFileSync(launcher, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
 }
 
-/** Moves Node to /usr/bin, and copies the libraries that ldd(1) lists. */
+/** Moves Node to /usr/bin, and copies the libraries that ldd(1) lists, and their licenses. */
 function copyRuntime(root: string): void {
   const name = `node-linux-${process.arch}`
   const folder = join(root, 'usr/lib/node_modules/plant-store/node_modules', name)
   const node = join(root, 'usr/bin/node')
   copyFileSync(join(folder, 'bin/node'), node)
   chmodSync(node, 0o755)
-  rmSync(folder, { recursive: true })
+  for (const rest of ['bin', 'include', 'share']) rmSync(join(folder, rest), { recursive: true })
   const libraries = execFileSync('ldd', [node], { encoding: 'utf8' }).match(/\/\S+\.so\S*/g) ?? []
-  for (const library of libraries) {
-    mkdirSync(dirname(join(root, library)), { recursive: true })
-    copyFileSync(library, join(root, library))
+  const owners = ['libc6', 'libgcc-s1', 'libstdc++6'].map((owner) => `/usr/share/doc/${owner}/copyright`)
+  // Other systems than Debian keep them elsewhere.
+  for (const file of [...libraries, ...owners.filter((name) => existsSync(name))]) {
+    mkdirSync(dirname(join(root, file)), { recursive: true })
+    copyFileSync(file, join(root, file))
   }
 }
 

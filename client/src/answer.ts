@@ -66,6 +66,6 @@ export function readRetryAfter(headers: Headers): number {
 
 /** The start of the next page: `after` in the Link header (RFC 8288). Undefined on the last page. */
 export function readNext(headers: Headers): string | undefined {
-  const [, after] = /[?&]after=([^&>]+)[^>]*>; *rel="next"/.exec(headers.get('link') ?? '') ?? []
-  return after && decodeURIComponent(after)
+  const [, query] = /\?([^>]*)>; *rel="next"/.exec(headers.get('link') ?? '') ?? []
+  return new URLSearchParams(query).get('after') ?? undefined
 }

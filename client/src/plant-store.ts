@@ -127,7 +127,7 @@ export class PlantStore {
       (signal, onData) => {
         const headers = ifNoneMatch ? { 'if-none-match': ifNoneMatch } : {}
         const isKept = ifNoneMatch !== undefined
-        return this.#send<Plant[]>(url, { signal, headers }, { isWanted: Array.isArray, onData, isKept })
+        return this.#send<Plant[]>(url, { signal, headers }, { isWanted: isList, onData, isKept })
       },
       url,
       { ...this.#retry, ...own },
@@ -214,6 +214,10 @@ export class PlantStore {
     return readAnswer(response, reading)
   }
 }
+
+/** A list from another service may have other items. */
+const isList = (body: unknown): body is Plant[] =>
+  Array.isArray(body) && body.every((item) => typeof item?.name === 'string')
 
 /** The response must have every member that was sent, except the id. */
 function isSame(added: Plant | null, plant: NewPlant): boolean {

@@ -128,9 +128,9 @@ test('no error contains the token', async (t) => {
 
 test('a page that links to itself, as from a cache that ignores the query, ends the list with an error', async (t) => {
   const { front } = await setUp(t)
-  const link = '</plants?after=1-x&limit=1>; rel="next"'
+  const link = '</plants?after=%&limit=1>; rel="next"'
   const page = { status: 200, headers: { link }, body: JSON.stringify([alder]) }
-  front.faults.push(page, page, page)
+  front.faults.push(page, page, { ...page, body: '[1]' })
   const store = new PlantStore({ baseUrl: front.url, token, retry: { attempts: 1 } })
   const read: unknown[] = []
   const reading = (async () => {
@@ -142,6 +142,7 @@ test('a page that links to itself, as from a cache that ignores the query, ends 
   })
   t.same(read, [alder])
   t.equal(front.seen.length, 2)
+  t.match(await rejection(t, store.list()), { cause: { message: /not from the Plant Store/ } })
 })
 
 test('a redirect is not followed: a POST would become a GET', async (t) => {

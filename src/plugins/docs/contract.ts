@@ -12,8 +12,8 @@ const bearer = {
   type: 'http',
   scheme: 'bearer',
   description:
-    'An access token. `npx plant-store token create --name NAME` creates one (without `npx` where the package is ' +
-    'installed). The first start of the service also prints one.',
+    'An access token. `plant-store token create --name NAME` creates one (in a clone: `npx plant-store`). The first ' +
+    'start of the service also prints one.',
 }
 
 /**
