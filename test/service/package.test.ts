@@ -81,14 +81,14 @@ test('the package contains what it needs to run, and nothing else', async (t) =>
       .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
   const documents = ['deploy', 'docs', 'examples']
     .flatMap(list)
-    .filter((path) => !/\.ts$|\.test\./.test(path))
+    .filter((path) => !/\.ts$|\.test\.|Containerfile|health|releasing/.test(path))
   const compiled = ['schemas', 'src']
     .flatMap(list)
     .filter((path) => /\.ts$|\/static\/./.test(path))
     .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`)
   t.ok(compiled.length > 100)
   const expected = [
-    ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'openapi.yaml'],
+    ...['CHANGELOG.md', 'LICENSE', 'NOTICE', 'README.md', 'SECURITY.md', 'openapi.yaml'],
     ...['npm-shrinkwrap.json', 'package.json', 'bin/plant-store.js', 'bin/runtime.js'],
     ...['dist/sbom.cdx.json', 'dist/src/commit', ...documents, ...compiled],
   ]
