@@ -52,12 +52,15 @@ export async function writeStreams(path: string, options: FileOptions, streams: 
 
 /** Throws CommandError if the path cannot be the target of a new file. */
 export function checkTarget(path: string, { replace, source }: Partial<FileOptions> = {}): void {
+  if (path === '') throw new CommandError('the name of the new file is empty')
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
-  const isFound = (name: string) => isSameFile(statSync(name, { throwIfNoEntry: false }), found)
-  if (source !== undefined && ['', '-wal', '-shm'].some((ending) => isFound(resolveLinks(source) + ending)))
+  const isSource = source !== undefined && isSameFile(statSync(source, { throwIfNoEntry: false }), found)
+  // SQLite would use the new file.
+  const [, database] = /^(.+)-(?:wal|shm|journal)$/.exec(path) ?? []
+  if (isSource || (database !== undefined && existsSync(database)))
     throw new CommandError(`${path} is a file of the database itself`)
   // SQLite would replay these logs into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)

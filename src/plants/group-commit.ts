@@ -7,8 +7,11 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 
 /** Maximum number of plants that wait for the next batch. */
 const maxWaiting = 4096
-/** A plant with a closer deadline is not added, because its deadline would apply to the whole batch. */
-const shortestAttemptMs = 500
+/**
+ * A plant with a closer deadline is not added, because its deadline would apply to the whole batch. More than an engine
+ * requires, because some time passes before its attempt.
+ */
+const shortestAttemptMs = 700
 /** Maximum wait for a larger batch. */
 const maxGatherMs = 3
 /** The resolution of timers; a turn of the event loop is shorter. */

@@ -24,13 +24,13 @@ export function shareHead(log: PlantLog) {
     if (next.count++ >= maxWaiting)
       throw new StoreUnavailable('overloaded', 'too many lists wait for the head of the log')
     for (const position of positions) next.positions.add(position)
-    return next.head
+    // `read` limits only its own query: the wait for the current one needs a limit, too.
+    return current ? inTime(next.head) : next.head
   }
 
   function prepare(): HeadRead {
     const positions = new Set<number>()
-    // `read` limits only its own query: the wait for the current one needs a limit, too.
-    return { count: 0, positions, head: current ? inTime(read(positions)) : read(positions) }
+    return { count: 0, positions, head: read(positions) }
   }
 
   /** Waits for the current read, which may have begun before the request arrived, and may therefore be stale for it. */

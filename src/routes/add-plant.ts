@@ -11,12 +11,7 @@ import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
-
-/**
- * Time after the expiry of the token's verdict in which a plant may still be added. Verdicts are cached for 2 s, so
- * that a revocation takes effect within 5 s.
- */
-const revocationMs = 3000
+import { revocationMs } from '../tokens/verifier.ts'
 
 const schema = {
   operationId: 'createPlant',

@@ -5,6 +5,8 @@ import type { FastifyReply, preValidationHookHandler } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import { revocationMs } from '../tokens/verifier.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -44,6 +46,9 @@ export const listPlants: FastifyPluginAsyncTypebox<Options> = async (app, { log,
       ifNoneMatch: request.headers['if-none-match'],
       acceptEncoding: request.headers['accept-encoding'],
     })
+    // The store may have responded so late that the token has been revoked.
+    if (performance.now() > request.grant.untilMs + revocationMs)
+      throw new StoreUnavailable('unread', 'the verdict on the token has expired')
     // The CORS plugin may have set Vary, which `headers` replaces.
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)

@@ -61,7 +61,9 @@ function writeOnce(file: string, text: string): void {
   } catch (error) {
     const { code, message, syscall } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
-      throw new SettingError(`FIRST_TOKEN_FILE ${file} already exists: rename or delete it, then start again`)
+      throw new SettingError(
+        `FIRST_TOKEN_FILE ${file} already exists: start again; if that fails, move it away`,
+      )
     /* c8 ignore next 2: the disk is full */
     // The file was created, but not completely written.
     if (syscall !== 'open') rmSync(file, { force: true })

@@ -74,7 +74,9 @@ async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promi
   if (typeof jwt === 'string') return jwt
   const { header, claims } = jwt
   const verdict = await keys.verify(header, token)
-  if (verdict !== 'valid') return verdict
+  // The token may have expired while the keys were loaded.
+  const reason = verdict === 'valid' ? findClaimFault(claims, issuer) : verdict
+  if (reason !== undefined) return reason
   const untilMs = performance.now() + Math.min(verdictMs, (claims.exp + toleranceS) * 1000 - Date.now())
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
 }

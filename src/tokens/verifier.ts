@@ -12,6 +12,11 @@ import { hashToken, isJwt, readTokenId } from './format.ts'
 import { scopes } from './tokens.ts'
 
 const verdictMs = 2000
+/**
+ * Time after a verdict has expired in which a request may still change or show plants. With `verdictMs`, a revocation
+ * takes effect within 5 s.
+ */
+export const revocationMs = 3000
 /** Precision of the last use of a token. */
 const touchMs = 60_000
 /** Maximum number of cached verdicts of each kind. */

@@ -61,7 +61,7 @@ test('reports an existing or unwritable file in one line, and creates no token',
       .stderr.split('\n')
       .filter((line) => !line.startsWith('{'))
       .join('\n'),
-    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists: rename or delete it, then start again\n`,
+    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists: start again; if that fails, move it away\n`,
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
   const store = await open(t, `file:${join(directory, 'data', 'plants.db')}`)

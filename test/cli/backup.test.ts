@@ -135,7 +135,7 @@ test('--force replaces neither the database that is read nor one with a log besi
   const { store, url, path } = await make(t, 10)
   const link = join(createDirectory(t), 'link.db')
   symlinkSync(path, link)
-  for (const file of [path, link, `${path}-wal`, `${path}-shm`])
+  for (const file of [path, link, `${path}-wal`, `${path}-shm`, `${path}-journal`])
     for (const command of [['backup'], ['export', '--format', 'csv']])
       t.match(await run([...command, file, '--force'], url), {
         code: 1,

@@ -32,12 +32,13 @@ export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): 
   let checking: Promise<unknown> | undefined
   return async () => {
     const startMs = performance.now()
-    const ageMs = startMs - provenMs
-    if (ageMs <= leaseMs) return
-    checking ??= check()
-      .then(() => (provenMs = startMs))
-      .finally(() => (checking = undefined))
-    if (ageMs > patienceMs) await checking
+    while (startMs - provenMs > leaseMs) {
+      checking ??= check()
+        .then(() => (provenMs = startMs))
+        .finally(() => (checking = undefined))
+      if (startMs - provenMs <= patienceMs) return
+      await checking
+    }
   }
 }
 

@@ -84,7 +84,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
       const nowMs = performance.now()
       // While a request is overdue, the disk does not respond.
       if (isEnding || waiting.some((earlier) => earlier.deadlineMs <= nowMs))
-        throw new StoreUnavailable('nothing-added', 'the writer thread is not responding')
+        throw new StoreUnavailable('nothing-added', 'the writer thread is closing or not responding')
       const request = { ...Promise.withResolvers<Done>(), deadlineMs }
       const leftMs = Math.max(0, deadlineMs - nowMs)
       waiting.push(request)
