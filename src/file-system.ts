@@ -32,13 +32,13 @@ export function syncFile(path: string): void {
 
 /**
  * Syncs the write-ahead log of a database, if it exists: another process may have just checkpointed and removed it.
- * `ignored`: matches the codes of errors to ignore.
+ * `ignored`: the codes of errors to ignore.
  */
-export function syncWal(path: string, ignored = /^ENOENT$/): void {
+export function syncWal(path: string, ignored = ['ENOENT']): void {
   try {
     syncFile(`${resolveLinks(path)}-wal`)
   } catch (error) {
-    if (!ignored.test(`${(error as NodeJS.ErrnoException).code}`)) throw error
+    if (!ignored.includes(String((error as NodeJS.ErrnoException).code))) throw error
   }
 }
 

@@ -14,24 +14,23 @@ export function toTextLines(json: string): string {
 /** A line of pino, or of the access log. */
 type Line = { level: number; time: number; msg: unknown; pid: number; err?: { stack?: string } }
 
-function format({ level, time, msg, err, pid: _, ...more }: Line): string {
+function format({ level, time, msg, err, pid: _, ...fields }: Line): string {
   const ms = String(new Date(time).getMilliseconds()).padStart(3, '0')
   const at = paint('dim', `${new Date(time).toTimeString().slice(0, 8)}.${ms}`)
   const color = level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan'
   const severity = paint(color, String(levels[level / 10 - 1]))
-  const head = msg === 'request' ? describeRequest(more) : `${severity} ${printable(msg)}`
-  const details = Object.entries(more).map(([name, value]) => `${paint('dim', `${name}=`)}${quote(value)}`)
+  const { method, url, status, ...rest }: Record<string, unknown> = fields
+  const isRequest = msg === 'request'
+  const request = `${printable(method)} ${printable(url)} ${paintStatus(Number(status))}`
+  const head = isRequest ? request : `${severity} ${printable(msg)}`
+  const shown = Object.entries(isRequest ? rest : fields)
+  const details = shown.map(([name, value]) => `${paint('dim', `${name}=`)}${quote(value)}`)
   const stack = err?.stack?.split('\n').map((line: string) => `\n    ${printable(line)}`) ?? []
   return [at, head, ...details].join(' ') + stack.join('')
 }
 
-/** Formats the start of an access line: method, URL and status, which it removes from the details. */
-function describeRequest(line: Record<string, unknown>): string {
-  const { method, url, status } = line
-  for (const name of ['method', 'url', 'status']) delete line[name]
-  const color = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
-  return `${printable(method)} ${printable(url)} ${paint(color, String(status))}`
-}
+const paintStatus = (status: number) =>
+  paint(status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green', String(status))
 
 /** Quotes a value that contains spaces, which could be mistaken for more details. */
 const quote = (value: unknown) =>

@@ -71,6 +71,7 @@ export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descr
 /** Opens a file for lines. Once its buffer is empty, `onDropped` is called with the number of dropped lines. */
 function openLineFile(descriptor: number, onDropped: (lines: number) => void) {
   let file = open()
+  /** Numbers of lines: dropped so far, of these reported, and not yet written. */
   let [dropped, reported, pending] = [0, 0, 0]
 
   function open(): SonicBoom {

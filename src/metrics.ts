@@ -91,8 +91,9 @@ function readBy(read: Read, label = '') {
       const counts = await read()
       this.reset()
       if (typeof counts === 'number') this.inc(counts)
-      else if (counts) for (const value in counts) this.inc({ [label]: value }, counts[value])
+      // Publishes nothing: `reset` has set a metric without labels to 0.
       else if (!label) this.remove()
+      else for (const [value, number] of Object.entries(counts ?? {})) this.inc({ [label]: value }, number)
     },
   }
 }

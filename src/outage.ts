@@ -7,12 +7,10 @@ const windowMs = 10_000
 /** Messages of an outage. Without `recovered`, its end is not logged, and `failed` is repeated while it lasts. */
 type Messages = { failed: string; recovered?: string }
 
+type Log = Pick<Logger, 'info' | 'warn'>
+
 /** `now`: milliseconds of a monotonic clock. */
-export function makeOutage(
-  logger: Pick<Logger, 'info' | 'warn'>,
-  { failed, recovered }: Messages,
-  now = () => performance.now(),
-) {
+export function makeOutage(logger: Log, { failed, recovered }: Messages, now = () => performance.now()) {
   let lastLineMs = -Infinity
   /** Start of the current outage, its number of failures, and whether it has been logged. */
   let [sinceMs, failures, isLogged] = [0, 0, false]

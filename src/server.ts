@@ -54,11 +54,10 @@ export async function runService(settings: Settings): Promise<void> {
 
     const { store, isNew } = await openStore(settings.databaseUrl, logger, meter)
     parts.push(store)
-    const verify = await openVerifier(store.tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
       settings,
-      verify,
+      verify: await openVerifier(store.tokens, settings, { logger, meter }),
       logger,
       meter,
       write: logger.isLevelEnabled('info') ? serviceLog.sink.write : undefined,

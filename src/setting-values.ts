@@ -95,18 +95,17 @@ export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (g
   const proxies = split(given)
   // ipaddr.js would read 127.1 as 127.0.0.1, and 010.0.0.1 as 8.0.0.1.
   const isOdd = proxies.some((proxy) => /\d/.test(proxy) && isIP(proxy.replace(/\/.*/, '')) === 0)
-  const areAddresses = !isOdd && attempt(() => proxyAddr.compile(proxies)) !== undefined
-  return readSwitch(given) ?? (areAddresses ? proxies.join() || undefined : undefined)
+  const isValid = proxies.length > 0 && !isOdd && attempt(() => proxyAddr.compile(proxies)) !== undefined
+  return readSwitch(given) ?? (isValid ? proxies.join() : undefined)
 })
 
 /** The `origin` of @fastify/cors: true, false, an origin or several. */
 export const corsOrigin = decoded('true, false or origins like https://example.org', (given) => {
   if (given.includes('*'))
     throw new SettingError('must not have a wildcard: name each origin in full, or use true for all')
-  const parts = split(given)
-  const origins = parts.flatMap((part) => toOrigin(part) ?? [])
-  if (origins.length === 0 || origins.length < parts.length) return readSwitch(given)
-  return origins.length === 1 ? origins[0] : origins
+  const origins = split(given).map(toOrigin)
+  if (origins.length === 0 || origins.includes(undefined)) return readSwitch(given)
+  return origins.length === 1 ? origins[0] : (origins as string[])
 })
 
 function readSwitch(given: string): boolean | undefined {
@@ -129,7 +128,7 @@ export const secureUrl = decoded('an https URL (http on loopback) without user o
 
 /** An issuer URL has no query (OpenID Connect Discovery 1.0, section 3). */
 export const issuer = decoded('an https URL (http on loopback) without user, query or fragment', (given) =>
-  isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s?#\\]*)?$/.test(given) ? given : undefined,
+  given.includes('?') ? undefined : secureUrl.decode(given),
 )
 
 /** True for https, and for http on a loopback address. */

@@ -98,13 +98,12 @@ type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
  * where OpenTelemetry reads them. Throws SettingError.
  */
 export function loadSettings(flags: Flags = {}, env = process.env, file = readEnvFile()) {
-  const sources = { flags, env, file }
   const found = {} as Record<SettingName, Found>
   const values: Record<string, unknown> = {}
   for (const row of settingRows) {
     const mainSwitch = switches[row.name.replace(/_.*/, '')] ?? row.key
     const isOff = mainSwitch !== row.key && found[mainSwitch].text === undefined
-    found[row.key] = isOff ? byDefault(row) : find(row, sources)
+    found[row.key] = isOff ? byDefault(row) : find(row, { flags, env, file })
     values[row.key] = decode(row.key, found[row.key])
   }
   const settings = values as Settings
@@ -150,8 +149,8 @@ const readUtf8 = (path: string) => new TextDecoder('utf-8', { fatal: true }).dec
 /** Finds the value of a setting. An empty value counts as missing. */
 function find(row: SettingRow, { flags, env, file }: Sources): Found {
   const flag = clean(flags[row.key] ?? '', String(row.flag))
-  const given = flag && { text: flag, from: 'flag', name: String(row.flag) }
-  const found = given || findIn(env, row, 'environment') || findIn(file, row, '.env') || byDefault(row)
+  const given = flag ? { text: flag, from: 'flag', name: String(row.flag) } : undefined
+  const found = given ?? findIn(env, row, 'environment') ?? findIn(file, row, '.env') ?? byDefault(row)
   const isOff = found.text === 'off' && byDefault(row).text === undefined
   return isOff ? { ...found, text: undefined } : found
 }
@@ -160,14 +159,15 @@ function byDefault({ key, name }: SettingRow): Found {
   return { text: settingsSchema.properties[key].default, from: 'default', name }
 }
 
+/** Finds the value in a source, or in the file that it names; undefined if neither is set. */
 function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, from: string) {
   const shown = from === '.env' ? `${name} in .env` : name
   const text = clean(variables[name] ?? '', shown)
   const fileName = `${name}_FILE`
-  const path = hasFile && clean(variables[fileName] ?? '', fileName)
+  const path = hasFile ? clean(variables[fileName] ?? '', fileName) : ''
   if (path && text) throw new SettingError(`${name} and ${fileName} are both set; set only one`)
   if (path) return { text: readSecret(path, fileName), from: fileName, name: fileName }
-  return text && { text, from, name: shown }
+  return text ? { text, from, name: shown } : undefined
 }
 
 /** Trims a value, such as a secret that ends with a line feed. Throws SettingError if it is in quotation marks. */

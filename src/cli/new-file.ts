@@ -52,9 +52,9 @@ export async function writeStreams(path: string, options: FileOptions, streams: 
 
 /** Throws CommandError if the path cannot be the target of a new file. */
 export function checkTarget(path: string, { replace, source }: Partial<FileOptions> = {}): void {
-  if (path === '') throw new CommandError('the name of the new file is empty')
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
+  // An empty path, as of an unset variable, names the working directory.
+  const found = lstatSync(path || '.', { throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new CommandError(`${path || "''"} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
   const isSource = source !== undefined && isSameFile(statSync(source, { throwIfNoEntry: false }), found)

@@ -109,7 +109,8 @@ async function copyPlants(source: Store, target: Store, { batch, onProgress }: C
     done += plants.length
     onProgress(done, Math.max(done, total))
     // A turn of the event loop handles signals: reads of SQLite do not.
-    if (await turn(plants.length > 0)) continue
+    await turn()
+    if (plants.length > 0) continue
     // If the head has not moved since the notes were read, they describe only copied plants.
     const notes = await source.notes()
     if ((await source.log.head()).position > done) continue

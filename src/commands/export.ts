@@ -71,6 +71,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
 
 /** Derives format and compression from the file name, such as `plants.csv.gz`. Exits with 2 for other endings. */
 function chooseForm(file: string, options: Options, command: Command) {
+  // Two endings, such as .csv and .gz. The first is neither .gz nor .zst.
   const [, inner = '', ending = ''] = /(\.(?!gz$|zst$)[^./\\]*)?(\.gz|\.zst)?$/.exec(file.toLowerCase()) ?? []
   const compress = compressors[ending as keyof typeof compressors]
   const format = options.format ?? (inner === '' ? 'ndjson' : formats[inner as keyof typeof formats])

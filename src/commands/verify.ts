@@ -117,7 +117,8 @@ async function* readLog(store: Store, head: number | undefined): AsyncGenerator<
       if (head === undefined && entries.every((entry) => 'reason' in entry)) after = end
     }
     // A turn of the event loop handles signals.
-    yield await turn(entries)
+    await turn()
+    yield entries
   }
 }
 
@@ -148,10 +149,12 @@ function findRowFault(row: StoredPlant): string | undefined {
 
 async function findTokenFaults(store: Store): Promise<string[]> {
   const known: readonly string[] = scopes
-  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => [
-    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [`token ${id} has a hash that is not a SHA-256`]),
-    ...(given.every((scope) => known.includes(scope)) ? [] : [`token ${id} has unknown scopes`]),
-  ])
+  const faults: string[] = []
+  for (const { id, hash, scopes: given } of await store.tokens.all()) {
+    if (!/^[0-9a-f]{64}$/.test(hash)) faults.push(`token ${id} has a hash that is not a SHA-256`)
+    if (!given.every((scope) => known.includes(scope))) faults.push(`token ${id} has unknown scopes`)
+  }
+  return faults
 }
 
 const nameSpan = (first: number, last: number) =>

@@ -1,4 +1,5 @@
 // Content codings: negotiation (RFC 9110, section 12.5.3) and compression.
+import type { Transform } from 'node:stream'
 import { promisify } from 'node:util'
 import zlib, { constants } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
@@ -42,25 +43,22 @@ function rank(accepted: string): Coding[] {
   return all.length > 0 ? all : ['identity']
 }
 
-/** Measured: docs/decisions/0014-codings.md. */
-const page = {
-  zstd: { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_windowLog]: 18 } },
-  br: { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } },
-  gzip: { level: 6 },
-}
+// Measured: docs/decisions/0014-codings.md.
+const zstd = (level: number, window: number) => ({
+  params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_windowLog]: window },
+})
+const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } }
 
 /** Compresses a page, in the thread pool. */
 export const compress: Record<Compression, (bytes: Buffer) => Promise<Buffer>> = {
-  zstd: (bytes) => promisify(zlib.zstdCompress)(bytes, page.zstd),
-  br: (bytes) => promisify(zlib.brotliCompress)(bytes, page.br),
-  gzip: (bytes) => promisify(zlib.gzip)(bytes, page.gzip),
+  zstd: (bytes) => promisify(zlib.zstdCompress)(bytes, zstd(9, 18)),
+  br: (bytes) => promisify(zlib.brotliCompress)(bytes, brotli),
+  gzip: (bytes) => promisify(zlib.gzip)(bytes, { level: 6 }),
 }
 
 /** Creates a stream that compresses a long list. */
-export function makeCompressor(coding: Compression) {
-  if (coding === 'br') return zlib.createBrotliCompress(page.br)
-  if (coding === 'gzip') return zlib.createGzip({ level: 2 })
-  return zlib.createZstdCompress({
-    params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_windowLog]: 19 },
-  })
+export const makeCompressor: Record<Compression, () => Transform> = {
+  zstd: () => zlib.createZstdCompress(zstd(1, 19)),
+  br: () => zlib.createBrotliCompress(brotli),
+  gzip: () => zlib.createGzip({ level: 2 }),
 }

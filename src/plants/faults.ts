@@ -36,10 +36,10 @@ export function makePlantCheck(): (value: unknown) => string | undefined {
 export function describeFaults(errors: readonly ErrorObject[], part: Part): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
-    // An empty string has only a length fault, and a parameter only one fault.
+    // An empty string has only a length fault.
     if (error.keyword === 'pattern' && error.data === '' && error.parentSchema?.minLength) continue
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // A string may contain both a disallowed character and a lone surrogate.
+    // A parameter has only one fault. A string may contain both a disallowed character and a lone surrogate.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer} ${error.keyword === wellFormed}`
     if (!faults.has(key)) faults.set(key, fault)
   }
@@ -66,7 +66,8 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
     return isBody
       ? { code: 'text', detail: patternDetails[params.pattern] ?? message }
       : { code: 'format', detail: 'does not have the documented format' }
-  const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
+  const isMinimum = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY
+  const side = isMinimum ? 'least' : 'most'
   if (keyword.endsWith('Length')) {
     const characters = params.limit === 1 ? 'character' : 'characters'
     return { code: 'length', detail: `must have at ${side} ${params.limit} ${characters}` }
@@ -74,7 +75,7 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
   // A number that is too large for a double is parsed as Infinity, which is not an integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
   if (/^m(in|ax)imum$/.test(keyword) || (params.type === 'integer' && isInfinite)) {
-    const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum
+    const limit = isMinimum ? parentSchema?.minimum : parentSchema?.maximum
     return { code: 'range', detail: `must be at ${side} ${limit}` }
   }
   if (isBody && keyword === 'type')

@@ -31,7 +31,7 @@ type Waiting = Waiter & { entry: Entry } & Omit<PromiseWithResolvers<Outcome>, '
  * `overloaded` if too many plants wait, `nothing-added`, or `unknown`.
  */
 export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
-  let queue: Waiting[] = []
+  const queue: Waiting[] = []
   let isCommitting = false
   meter.gauge('plant_store_plants_waiting', 'Plants waiting for the next batch.', () => queue.length)
   const countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
@@ -49,12 +49,11 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
 
   async function commitAll(): Promise<void> {
     isCommitting = true
+    /** Plants in the last batch, and the duration of its commit. */
     let [answered, commitMs] = [0, 0]
     while (queue.length > 0) {
       await gather(answered + queue.length, commitMs)
-      const waiting = queue
-      queue = []
-      const batch = refuseLate(waiting)
+      const batch = refuseLate(queue.splice(0))
       commitMs = batch.length > 0 ? await commit(batch) : 0
       answered = batch.length
     }
@@ -69,12 +68,13 @@ export function shareCommits(log: PlantLog, meter: Meter = noMeter) {
   async function gather(expected: number, commitMs: number): Promise<void> {
     const endMs = performance.now() + Math.min(commitMs, maxGatherMs)
     const isQuick = commitMs < timerMs
-    let idle = 0
+    const maxIdleWaits = isQuick ? 2 : 1
+    let idleWaits = 0
     do {
       const present = queue.length
       await (isQuick ? new Promise(setImmediate) : sleep(timerMs))
-      idle = queue.length > present ? 0 : idle + 1
-    } while (queue.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
+      idleWaits = queue.length > present ? 0 : idleWaits + 1
+    } while (queue.length < expected && idleWaits < maxIdleWaits && performance.now() < endMs)
   }
 
   /** Commits a batch, and settles its plants. Resolves to the duration in milliseconds. */

@@ -14,8 +14,8 @@ export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)
 
 /** Maximum size of an item: strings of maximum length at four bytes per character, and 24 bytes for other values. */
 export function longestItemBytes({ properties }: TObject): number {
-  const members = Object.entries(properties).map(
-    ([name, { maxLength = 6 }]) => JSON.stringify(name).length + ':"",'.length + 4 * maxLength,
-  )
-  return members.reduce((sum, bytes) => sum + bytes, '{}'.length - ','.length)
+  let bytes = '{}'.length - ','.length
+  for (const [name, { maxLength }] of Object.entries(properties))
+    bytes += JSON.stringify(name).length + ':"",'.length + (maxLength === undefined ? 24 : 4 * maxLength)
+  return bytes
 }

@@ -9,13 +9,12 @@ import { isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
 import { Pages } from './pages.ts'
 import { shareHead } from './shared-head.ts'
 
-/** `url`: the target of the request; `ifNoneMatch`, `acceptEncoding`: its headers; `isHead`: its method is HEAD. */
+/** The parts of a request that select and condition its response. `query` has been validated. */
 type ListRequest = {
+  method: string
   url: string
   query: ListQuery
-  isHead?: boolean
-  ifNoneMatch?: string | undefined
-  acceptEncoding?: string | undefined
+  headers: Partial<Record<'if-none-match' | 'accept-encoding', string | undefined>>
 }
 
 /** `headers`: except the content headers; `body`: absent for a 304 and for HEAD. */
@@ -33,7 +32,8 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
   let latest: { head: Head; url: string; range: Range; headers: Headers } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer> {
-    const { url, query, isHead, ifNoneMatch, acceptEncoding } = request
+    const { method, url, query } = request
+    const { 'if-none-match': ifNoneMatch, 'accept-encoding': acceptEncoding } = request.headers
     const { limit = Number.POSITIVE_INFINITY } = query
     const start = query.after === undefined ? beginning : readCursor(query.after)
     if (start === undefined) throw badCursor()
@@ -53,7 +53,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
 
     if (ifNoneMatch !== undefined && isNamed(range.etag, ifNoneMatch)) return { status: 304, headers }
 
-    if (isHead) return { status: 200, headers }
+    if (method === 'HEAD') return { status: 200, headers }
 
     const { coding, bytes } = await pages.get(range, negotiate(acceptEncoding))
     return { status: 200, headers, coding, body: bytes }

@@ -24,13 +24,12 @@ export function rangeOf(after: number, last: number, head: Head): Range {
  * exactly one part of the pattern, so that the time to refuse a header is linear in its length.
  */
 const tagList = /^(?:[\t ]*(?:(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"[\t ]*)?(?:,|$))+$/
-const tag = /"[^"]*"/g
 
 /** True if `If-None-Match` is `*` or contains the entity tag (weak comparison). False for a malformed header. */
 export function isNamed(etag: string, ifNoneMatch: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true
   if (!tagList.test(ifNoneMatch)) return false
-  return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
+  return ifNoneMatch.match(/"[^"]*"/g)?.includes(etag.slice(2)) ?? false
 }
 
 /** Builds the cursor of the page after a range: the range's last position in base 36, and its mark. */
@@ -38,6 +37,7 @@ export const cursorOf = ({ last, mark }: Pick<Range, 'last' | 'mark'>) => `${las
 
 /** Parses a cursor that has the form of `ListQuery.after`; undefined if it is not the canonical form of `cursorOf`. */
 export function readCursor(cursor: string): { last: number; mark: string } | undefined {
+  // Parsing stops at the hyphen.
   const read = { last: Number.parseInt(cursor, 36), mark: cursor.slice(cursor.indexOf('-') + 1) }
   return cursorOf(read) === cursor ? read : undefined
 }

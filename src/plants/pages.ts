@@ -17,11 +17,9 @@ const pageBytes = 256 * 1024
 const safePlants = Math.max(1, Math.floor(pageBytes / (longestItemBytes(Plant) + 1)))
 /** Below the limit, because plants differ in size. */
 const targetBytes = 0.9 * pageBytes
-/** Assumed mean size of an item before the first read. */
-const usualBytes = 100
 const maxCacheBytes = 32 * 2 ** 20
 /** Compression is useless if a page and its headers fit into one packet. */
-const minBytes = 1024
+const minCompressed = 1024
 /** Maximum number of concurrent reads, and of compressions for clients that refuse a plain page. */
 const maxReads = 200
 /** Maximum number of concurrent compressions for other clients; beyond it, they get a plain page. */
@@ -30,7 +28,6 @@ const maxCompressions = 16
 const maxStreams = 100
 /** Maximum number of concurrent reads for all long lists: on a slow network, more would exceed their time limit. */
 const maxPartReads = 6
-const comma = ','.charCodeAt(0)
 
 type Body = { coding: Coding; bytes: Buffer | Readable }
 /** The JSON array of the plants up to position `reached`. */
@@ -45,7 +42,8 @@ export class Pages {
   })
   readonly #reading = new Map<string, Promise<Part>>()
   readonly #compressing = new Map<string, Promise<Buffer>>()
-  #meanBytes = usualBytes
+  /** Mean size of an item in the latest read; an assumption before the first read. */
+  #meanBytes = 100
   #streams = 0
   #turn: Promise<unknown> = Promise.resolve()
   /** The latest read of each queue for parts of long lists. */
@@ -67,20 +65,18 @@ export class Pages {
   get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
     const [best = 'identity'] = codings
     const bytes = this.#cache.get(nameOf(range, best))
-    if (bytes === undefined) return this.#make(range, codings)
+    if (bytes === undefined) return this.#make(range, best, codings.includes('identity'))
     this.#hits++
     return { coding: best, bytes }
   }
 
-  async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
+  async #make(range: Range, best: Coding, allowsPlain: boolean): Promise<Body> {
     const cached = this.#cache.get(range.etag)
     if (cached) this.#hits++
     const page = cached ?? (await this.#read(range))
-    if ('array' in page) return this.#open(range, page, codings)
-    const [best = 'identity'] = codings
-    const isPlain = codings.includes('identity')
-    const isSmall = page.length < minBytes || this.#compressing.size >= maxCompressions
-    if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
+    if ('array' in page) return this.#open(range, page, best)
+    const prefersPlain = page.length < minCompressed || this.#compressing.size >= maxCompressions
+    if (best === 'identity' || (allowsPlain && prefersPlain)) return { coding: 'identity', bytes: page }
     const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
     this.#cache.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
@@ -130,17 +126,15 @@ export class Pages {
   }
 
   /** Opens a stream of a long list, which reads one part ahead. Clients do not share streams. */
-  #open(range: Range, first: Part, [coding = 'identity']: readonly Coding[]): Body {
+  #open(range: Range, first: Part, coding: Coding): Body {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
-    const list = Readable.from(
-      this.#parts(range, first, () => list.destroyed),
-      { highWaterMark: 1 },
-    )
+    const isGone = () => list.destroyed
+    const list = Readable.from(this.#parts(range, first, isGone), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
     // The pipeline destroys both streams if one of them fails.
-    const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
+    const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor[coding](), () => {})
     return { coding, bytes }
   }
 
@@ -163,7 +157,7 @@ export class Pages {
     for (let part = first; ; part = await this.#queuePart(range, part.reached, isGone)) {
       const isLast = part.reached === range.last
       // A comma replaces the brackets between two parts.
-      if (part !== first) part.array[0] = comma
+      if (part !== first) part.array.write(',')
       yield isLast ? part.array : part.array.subarray(0, -1)
       if (isLast) return
     }

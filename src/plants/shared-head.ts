@@ -6,12 +6,10 @@ import { inTime } from '../store/in-time.ts'
 /** Maximum number of lists that wait for one read of the head. */
 const maxWaiting = 10_000
 
-type HeadRead = { count: number; positions: Set<number>; head: Promise<Head> }
-
 /** Returns `readHead`. */
 export function shareHead(log: PlantLog) {
   /** The next read. Lists can join it until it begins. */
-  let next: HeadRead | undefined
+  let next: ReturnType<typeof prepare> | undefined
   /** Resolves when the read in progress has ended. */
   let current: Promise<unknown> | undefined
 
@@ -28,7 +26,7 @@ export function shareHead(log: PlantLog) {
     return current ? inTime(next.head) : next.head
   }
 
-  function prepare(): HeadRead {
+  function prepare() {
     const positions = new Set<number>()
     return { count: 0, positions, head: read(positions) }
   }

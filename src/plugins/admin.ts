@@ -60,7 +60,7 @@ export async function openAdmin(settings: Options, log: AdminLog) {
       // Even an empty batch checks the file, the lock and the standbys. Lists need the head.
       const isWritable = shareRead(() => Promise.all([store.log.append([]), store.log.head()]))
       check = async () => ((await isWritable()) ? undefined : 'store-not-writable')
-      // Omits values that are not available in time: the others are needed most when the store does not respond.
+      // Omitted if it is not available in time: the other metrics are needed most when the store does not respond.
       const readPosition = shareRead(async () => (await store.log.head()).position)
       meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
     },

@@ -38,11 +38,9 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.notFound,
 }
 
+const closing = { connection: 'close' }
 const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
-  new ProblemError(problems.faults(1), {
-    errors: [{ code, detail, parameter }],
-    headers: { connection: 'close' },
-  })
+  new ProblemError(problems.faults(1), { errors: [{ code, detail, parameter }], headers: closing })
 const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
 const noHost = ambiguous('required', 'Host', 'must be given exactly once')
 /** Connections with an ambiguous request. Later requests on them, which Node may have read already, are ignored. */

@@ -72,7 +72,7 @@ export const requests = fp(async (app) => {
 
   app.decorate('drain', () => (isDraining = true))
 
-  // Node also calls it in `close`, and considers a connection with a buffered response idle.
+  // Node's `close` calls `closeIdleConnections`, which considers a connection with a buffered response idle.
   const closeIdle = app.server.closeIdleConnections.bind(app.server)
   app.server.closeIdleConnections = () => {
     if ([...connections.keys()].every(({ writableLength }) => writableLength === 0)) closeIdle()

@@ -51,10 +51,9 @@ async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
     await import('@opentelemetry/resources')
   const own = { 'service.name': 'plant-store', 'service.version': version }
   const given = detectResources({ detectors: [serviceInstanceIdDetector, envDetector] })
-  const exporter = watchExporter(new OTLPTraceExporter(), logger, meter)
   const provider = new NodeTracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
-    spanProcessors: [new BatchSpanProcessor(exporter)],
+    spanProcessors: [new BatchSpanProcessor(watchExporter(new OTLPTraceExporter(), logger, meter))],
   })
   // Spans have no children, so no context is propagated to asynchronous calls, which would slow down each call.
   provider.register({ contextManager: null })

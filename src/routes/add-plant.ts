@@ -37,7 +37,7 @@ const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
 
 type Options = { log: PlantLog; meter: Meter }
 
-/** POST /plants: responds once the plant is durable. */
+/** Each registration has its own queue of plants. */
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const append = shareCommits(log, meter)
 

@@ -34,18 +34,12 @@ const readLimit: preValidationHookHandler = (request, _reply, done) => {
 
 type Options = Omit<ListOptions, 'path'>
 
-/** GET and HEAD /plants: a page as one buffer, a long list as a stream. */
+/** Sends a page as one buffer, and a long list as a stream. Fastify adds HEAD. */
 export const listPlants: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const list = makeListPlants({ log, meter, path: `${app.prefix}/plants` })
 
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
-    const { status, headers, coding, body } = await list({
-      url: request.url,
-      query: request.query,
-      isHead: request.method === 'HEAD',
-      ifNoneMatch: request.headers['if-none-match'],
-      acceptEncoding: request.headers['accept-encoding'],
-    })
+    const { status, headers, coding, body } = await list(request)
     // The store may have responded so late that the token has been revoked.
     if (performance.now() > request.grant.untilMs + revocationMs)
       throw new StoreUnavailable('unread', 'the verdict on the token has expired')

@@ -8,7 +8,7 @@ import type { Meter } from '../metrics.ts'
 import { ProblemError } from '../problem-error.ts'
 import { isJwt } from './format.ts'
 import type { Issuer } from './issuer.ts'
-import { cacheKeys, type IssuerKeys, type IssuerKeysOptions } from './issuer-keys.ts'
+import { cacheKeys, type IssuerKeysOptions } from './issuer-keys.ts'
 import { type Scope, scopes } from './tokens.ts'
 import type { Grant } from './verifier.ts'
 
@@ -58,7 +58,7 @@ export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKey
   meter.counter('plant_store_oidc_refused_total', help, () => refused, 'reason')
 
   return async function verifyIssued(token: string): Promise<Grant | undefined> {
-    const verdict = await verifyJwt(token, issuer, keys)
+    const verdict = await verifyJwt(token)
     if (typeof verdict === 'object') return verdict
     refused[verdict] = Number(refused[verdict]) + 1
     options.logger.debug({ reason: verdict }, 'a JWT was refused')
@@ -66,19 +66,19 @@ export function makeJwtVerifier(issuer: Issuer, { meter, ...options }: IssuerKey
     const retryS = Math.max(1, Math.ceil(keys.retryMs() / 1000))
     throw new ProblemError(problems.noKeys, { headers: { 'retry-after': String(retryS) } })
   }
-}
 
-/** Returns the grant of a token, or the reason for refusing it. */
-async function verifyJwt(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Reason> {
-  const jwt = readJwt(token, issuer)
-  if (typeof jwt === 'string') return jwt
-  const { header, claims } = jwt
-  const verdict = await keys.verify(header, token)
-  // The token may have expired while the keys were loaded.
-  const reason = verdict === 'valid' ? findClaimFault(claims, issuer) : verdict
-  if (reason !== undefined) return reason
-  const untilMs = performance.now() + Math.min(verdictMs, (claims.exp + toleranceS) * 1000 - Date.now())
-  return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
+  /** Returns the grant of a token, or the reason for refusing it. */
+  async function verifyJwt(token: string): Promise<Grant | Reason> {
+    const jwt = readJwt(token, issuer)
+    if (typeof jwt === 'string') return jwt
+    const { header, claims } = jwt
+    const verdict = await keys.verify(header, token)
+    // The token may have expired while the keys were loaded.
+    const reason = verdict === 'valid' ? findClaimFault(claims, issuer) : verdict
+    if (reason !== undefined) return reason
+    const untilMs = performance.now() + Math.min(verdictMs, (claims.exp + toleranceS) * 1000 - Date.now())
+    return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
+  }
 }
 
 /** Returns the header and the claims without verifying the signature, or the reason for refusing the token. */

@@ -26,8 +26,6 @@ type Verdict = 'valid' | 'signature' | 'key' | 'unavailable'
 /** `now`: milliseconds of a monotonic clock; `limitMs`: for a load; `pauseMs`: see `retryMs`. */
 export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: number; pauseMs?: number }
 
-export type IssuerKeys = ReturnType<typeof cacheKeys>
-
 /** Loads the keys of an issuer, and verifies signatures with them. */
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
@@ -70,8 +68,8 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   /** Uses the key named by a header, or the only suitable key; undefined without one, or on any error of the library. */
   async function check(header: JWSHeaderParameters, token: string): Promise<Verdict | undefined> {
     const key = isStale() ? undefined : await keys?.(header).catch(() => undefined)
-    const isValid = key && (await compactVerify(token, key).catch(() => false))
-    return key && (isValid ? 'valid' : 'signature')
+    if (key === undefined) return undefined
+    return (await compactVerify(token, key).catch(() => undefined)) ? 'valid' : 'signature'
   }
 
   /**

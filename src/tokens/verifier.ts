@@ -59,18 +59,14 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   const verifying = new Map<string, Promise<Grant | undefined>>()
 
   async function verifyAnew(token: string, digest: string): Promise<Grant | undefined> {
-    try {
-      const id = readTokenId(token)
-      const grant = await (id === undefined ? verifyIssued?.(token) : findStored(id, digest))
-      if (grant) good.set(digest, grant)
-      else {
-        good.delete(digest)
-        bad.set(digest, monotonicNow() + verdictMs)
-      }
-      return grant
-    } finally {
-      verifying.delete(digest)
+    const id = readTokenId(token)
+    const grant = await (id === undefined ? verifyIssued?.(token) : findStored(id, digest))
+    if (grant) good.set(digest, grant)
+    else {
+      good.delete(digest)
+      bad.set(digest, monotonicNow() + verdictMs)
     }
+    return grant
   }
 
   /** Finds the token with this id in the store. Its hash must equal `digest`. */
@@ -91,13 +87,14 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
     if (ownGrant) return ownGrant
     const grant = good.get(digest)
     const untilMs = grant?.untilMs ?? bad.get(digest)
+    // Undefined for an invalid token whose verdict is cached.
     if (untilMs !== undefined && untilMs > monotonicNow()) return grant
     const running = verifying.get(digest)
     if (running) return running
     if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined
     if (grant === undefined && verifying.size >= maxVerifying)
       throw new StoreUnavailable('overloaded', 'too many tokens are being verified')
-    const verdict = verifyAnew(token, digest)
+    const verdict = verifyAnew(token, digest).finally(() => verifying.delete(digest))
     verifying.set(digest, verdict)
     return verdict
   }
@@ -127,7 +124,8 @@ function makeTouch(table: TokenTable, logger: Logger, now: () => number) {
   return ({ id, lastUsedAt }: Token): void => {
     const nowMs = now()
     // A time in the future was saved while the clock was ahead.
-    if ([lastUsedAt, used.get(id)].some((at) => at && at + touchMs > nowMs && at <= nowMs)) return
+    const isRecent = (at: number | null = null) => at !== null && at + touchMs > nowMs && at <= nowMs
+    if (isRecent(lastUsedAt) || isRecent(used.get(id))) return
     used.set(id, nowMs)
     if (!waiting.has(id)) saving = saving.then(() => save(id))
     waiting.set(id, nowMs)

@@ -37,7 +37,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
     const cursor = last === 0 ? {} : { after: cursorOf({ last, mark: log.rows[last - 1]?.mark ?? '' }) }
     const query = { ...cursor, ...(Number.isFinite(limit) && { limit }) }
     try {
-      const answer = await listPlants({ url: JSON.stringify(query), query })
+      const answer = await listPlants({ method: 'GET', url: JSON.stringify(query), query, headers: {} })
       const name = String(answer.headers.etag)
       let text = ''
       if (answer.body instanceof Readable) for await (const part of answer.body) text += part

@@ -114,7 +114,9 @@ test('copies no note of an import that is ahead of the copied plants', async (t)
   const busy = Object.create(source, { notes: { value: notes } })
   const options = { batch: 5, onProgress: () => {} }
   t.match(await copyStore(busy, target, options), { plants: 11, added: 11 })
-  t.strictSame([...(await target.notes())], [['import/x', '{}']])
+  await source.log.append([], { notes: [{ ...note, before: '{}', value: '[]' }] })
+  await copyStore(source, target, options)
+  t.strictSame([...(await target.notes())], [['import/x', '[]']], 'a note that has changed since')
 })
 
 for (const damage of [

@@ -126,13 +126,17 @@ test('refuses a file that was changed in the imported part, and adds nothing', a
 
 test('compares a file with its latest import, even if the clock was set back since', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
-  const path = writeInput(t, line('a'))
+  const path = writeInput(t, line('b'))
   await next(path)
   await store.sql.execute(`UPDATE meta SET value = replace(value, '"date":"20', '"date":"21')`)
-  writeFileSync(path, line('b'))
+  writeFileSync(path, line('a'))
   await next(path, '--again')
-  writeFileSync(path, line('b') + line('c'))
+  writeFileSync(path, line('a') + line('c'))
   t.match(await next(path), { code: 0, counts: { skipped: 1, added: 1 } })
+  await store.sql.execute(
+    "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END",
+  )
+  t.match((await next(writeInput(t, x))).said, [/: the import was interrupted: .*full; run the same command/])
 })
 
 test('adds a skipped record at the end of an input once it is complete', async (t) => {

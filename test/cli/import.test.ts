@@ -28,7 +28,7 @@ const any = '--ignore-unknown'
 const sound: [input: string, plants: string[], ...options: string[]][] = [
   // CSV (RFC 4180), with different line ends.
   ['id,tag,name\n7,"a, ""b""",Fern\n8,x,Moss\n\n"",y,Oak\n', ['Fern/a, "b"/7', 'Moss/x/8', 'Oak/y']],
-  ['name,tag\r\na,1\nb,2\r\nc,3', ['a/1', 'b/2', 'c/3']],
+  ['name,tag\r\na,1\nb,2\r\nc,tag', ['a/1', 'b/2', 'c/tag']],
   ['name,tag,notes\na,,"x\n\ny, z"\nb,,\n', ['a/', 'b/'], any],
   ['name,tag\n"\ufeffa",\n', ['\ufeffa/']],
   // Other delimiters.
@@ -183,7 +183,7 @@ const faulty: [
   ['{}\n7\n[]\n', { 1: 'name is required; tag is required', 2: 'must be an object', 3: 'must be an object' }],
   // Not refused with a command, because the quotation mark would end its argument.
   [`{"a'b":[{"name":"c"}]}\n`, { 1: /^name is required/ }],
-  ['[null]', { 1: 'must be an object' }, '[\nnull\n]\n'],
+  ['[null]', { 1: 'must be an object' }, '[\nnull\n]\n', any],
   ['[{"name":"b\n"}]', { 1: 'is not JSON' }, '[\n{"name":"b\n"}\n]\n'],
   ['[{} {},\n,\n7]', { 1: 'is not JSON', 2: 'is not JSON', 3: 'must be an object' }, '[\n{} {},\n,\n7\n]\n'],
   ['name,tag\nb,,,c\n', { 2: 'has 4 cells, but the header row has 2' }],
@@ -292,7 +292,8 @@ test('imports corrected rejects, which have the form of the input', async (t) =>
     t.equal(readFileSync(rejects, 'utf8'), expected)
     t.match(await next(rejects, '--skip-invalid'), { code: 1, plants: [] })
     const mended = expected.replace(/(b.*)1/, '$12').replace(/^""|(?<="name":)""/m, '"d"')
-    const { code, plants } = await next(writeInput(t, mended))
+    const { code, plants } = await next(writeInput(t, mended), '--rejects', `${rejects}-2`)
+    t.notOk(existsSync(`${rejects}-2`), 'no file without faults')
     const names = plants.map(({ name }) => name)
     t.strictSame([code, names], [0, ['b', 'd']])
   }

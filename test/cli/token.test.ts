@@ -43,12 +43,17 @@ test('tokens are created, listed and revoked', async (t) => {
     { id: ids[2], name: 'writer', scopes: ['plants:write'], expires, revoked: null },
     { name: '花' },
   ])
-  t.ok(Math.abs(Date.parse(list[1].expires) - Date.parse(list[1].created) - 90 * 86_400_000) < 60_000)
   const table = (await token('list')).stdout
   t.equal(table.split('\n').length, 6)
   t.match(table, / {2}花 {7}plants:read/)
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
   t.match(await token('create', '--name', '🌱'.repeat(100), '--expires', '99999y'), { code: 0 })
+  const units = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, y: 31_536_000 }
+  for (const [unit, seconds] of Object.entries(units)) {
+    const made = await token('create', '--name', unit, '--expires', `90${unit}`, '--json')
+    const inMs = Date.parse(JSON.parse(made.stdout).expires) - Date.now()
+    t.ok(Math.abs(inMs - 90_000 * seconds) < 30_000, unit)
+  }
 })
 
 test('revoke requires an id during a rotation, and lists the old token first', async (t) => {

@@ -143,10 +143,15 @@ test('PostgreSQL: verify reports a duplicate position, if the index is missing',
   const url = await make(t, postgres)
   await tamper(
     url,
-    'ALTER TABLE plants DROP CONSTRAINT plants_pkey; UPDATE plants SET position = 8 WHERE position = 7',
+    `ALTER TABLE plants DROP CONSTRAINT plants_pkey; UPDATE plants SET position = 8 WHERE position = 7;
+      ALTER TABLE plants DISABLE TRIGGER plants_no_change; DELETE FROM head;
+      UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'plants_id'::regclass`,
   )
   const faults = await findFaults(url)
-  t.match(faults.join('\n'), /plants_pkey[\s\S]*plant 7 is missing[\s\S]*plant 8 exists twice/)
+  t.match(
+    faults.join('\n'),
+    /plants_pkey[\s\S]*plants_id [\s\S]*plants_no_change [\s\S]*head has 0 rows[\s\S]*plant 7 is missing[\s\S]*plant 8 exists twice/,
+  )
 })
 
 test('verify reports a flipped bit in the file', async (t) => {
@@ -201,4 +206,16 @@ test('verify reports plants whose text is unreadable, and checks the one between
   const { stdout } = await runCommand(['verify'], { DATABASE_URL: url })
   t.match(stdout, `\nplant 62 is unreadable: ${malformed}\nplant 64 is unreadable: ${malformed}\n`)
   t.match(stdout, 'plant 63 does not match its checksum')
+})
+
+test('verify reports an unreadable end of the log, and checks the plants before it', async (t) => {
+  const url = await make(t, sqlite, many)
+  overwritePage(fileURLToPath(url), findPage(fileURLToPath(url), 'the last'))
+  const { plants, faults } = await verify(url)
+  t.ok(plants > 2900, `${plants} plants`)
+  t.match(faults, [
+    /^plants 29\d\d to 4000 are unreadable: /,
+    /^the end of the log cannot be read: /,
+    /^the file /,
+  ])
 })

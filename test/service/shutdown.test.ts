@@ -37,7 +37,7 @@ async function stop(t: Test, service: Service, signal: NodeJS.Signals): Promise<
   return tookMs
 }
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const)
+for (const signal of ['SIGTERM', 'SIGHUP'] as const)
   test(`${signal} ends a service under load without losing an acknowledged plant`, async (t) => {
     const database = await sqlite.createDatabase(t)
     const service = await startService(t, { DATABASE_URL: database })

@@ -51,10 +51,12 @@ test('logs an outage when it begins and when it ends', async (t) => {
   outage.reportFailure(new Error('no'), {})
   nowMs += 6000
   outage.reportFailure(new Error('no'), {})
+  nowMs += 11_000
+  outage.reportFailure(new Error('no'), {})
   outage.reportRecovery()
   t.strictSame(told(), [
     ['gone', 2, undefined, undefined],
-    ['back', 2, 6, undefined],
+    ['back', 3, 17, undefined],
   ])
 })
 

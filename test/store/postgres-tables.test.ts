@@ -49,6 +49,9 @@ testPostgres('does not read a page of a log that has changed', async (t, url) =>
   await t.rejects(Promise.resolve(store.log.read(0, 3, mark)), unread, 'the plants were replaced')
   const rest = await store.log.read(0, 1, String(markOf(1)))
   t.equal(String(rest), '[{"name":"a","tag":""}]', 'the remaining part is unchanged')
+  const { mark: last } = await store.log.head()
+  await client.query('SET session_replication_role = replica; DELETE FROM plants WHERE position = 2')
+  await t.rejects(Promise.resolve(store.log.read(0, 3, last)), unread, 'a plant in the middle is missing')
 })
 
 testPostgres('adds nothing if a trigger of the administrator skips a plant', async (t, url) => {
@@ -63,6 +66,8 @@ testPostgres('adds nothing if a trigger of the administrator skips a plant', asy
     message: /a trigger skips/,
   })
   t.strictSame(await add(store, 'd'), ['added'])
+  await client.query('DELETE FROM head')
+  await t.rejects(add(store, 'e'), unavailable('nothing-added'), 'without the row to lock')
   t.strictSame(await listNames(store), ['a', 'd'])
 })
 

@@ -19,7 +19,9 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const { path, store, earlier, again } = target
   const continued = earlier?.isOpen ? earlier : undefined
   const isAgain = continued?.isAgain ?? again
-  let [before, done] = ['', earlier?.plants ?? 0]
+  /** The value of the note of this import; '' before the first batch. */
+  let before = ''
+  let done = earlier?.plants ?? 0
   const left = checked.batches.filter(({ last }) => last > done)
   const ofPath = checked.notes.filter((note) => note.path === path)
   const latestMs = ofPath.reduce((ms, { date }) => Math.max(ms, Date.parse(date)), 0)
@@ -67,11 +69,14 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
  * first. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
-  if (again) return matches.findLast(({ isAgain, isOpen }) => isAgain && isOpen)
+  if (again) return matches.findLast(isInterruptedAgain)
   refuseChanged(notes, matches, path)
   const longest = matches.filter(({ bytes }) => bytes === matches.at(-1)?.bytes)
   return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
 }
+
+/** True for an import with --again that is running or was interrupted. */
+const isInterruptedAgain = ({ isOpen, isAgain }: Note) => isOpen && isAgain
 
 /**
  * Throws CommandError unless the input starts with what was last imported from its path. An interrupted import with
@@ -80,7 +85,7 @@ export function findEarlier({ notes, matches }: Checked, path: string | undefine
 function refuseChanged(notes: Checked['notes'], matches: Match[], path: string | undefined): void {
   const ofPath = notes.filter((note) => path !== undefined && note.path === path)
   const byDate = ofPath.toSorted((one, other) => one.date.localeCompare(other.date))
-  const latest = [byDate.at(-1), byDate.findLast(({ isOpen, isAgain }) => !isOpen || !isAgain)]
+  const latest = [byDate.at(-1), byDate.findLast((note) => !isInterruptedAgain(note))]
   const changed = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
   if (changed === undefined) return
   const advice = 'import only the new records, or all with --again'

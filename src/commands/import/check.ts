@@ -48,23 +48,26 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   const notes = await readNotes(store)
   const notesByEnd = Map.groupBy(notes, ({ bytes }) => bytes)
   const checked = { records: 0, plants: 0, conflicts: 0, newKey: '' }
-  const [matches, batches]: [Match[], Batch[]] = [[], []]
+  const matches: Match[] = []
+  const batches: Batch[] = []
   for await (const { records, hashTo } of readRecords(source)) {
     /** Plants; faults; undefined for the header row. */
     const reads = records.map(readPlant)
     const ids = reads.flatMap((read) => (typeof read === 'object' ? (read.id ?? []) : []))
     const stored = store && ids.length > 0 ? await store.find(ids) : undefined
+    /** Offset of the end of the last plant in this chunk. */
     let bytes = 0
     for (const [index, record] of records.entries()) {
       const { text, end } = record
       const read = reads[index]
       const isPlant = typeof read === 'object'
       const fault = isPlant ? spool.addPlant(read, stored) : read
-      if (read !== undefined && ++checked.records === 1) checked.newKey = nameNote(notes, hashTo(end))
+      if (read !== undefined) checked.records++
+      if (checked.records === 1) checked.newKey ||= nameNote(notes, hashTo(end))
       if (fault !== undefined) reporter.onFault(record, fault)
       if (fault !== undefined || read === undefined) spool.addReject(text)
-      checked.plants += Number(isPlant)
-      checked.conflicts += Number(isPlant && fault !== undefined)
+      if (isPlant) checked.plants++
+      if (isPlant && fault !== undefined) checked.conflicts++
       if (isPlant) bytes = end
       // Also at the end of an invalid record: it may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []

@@ -31,7 +31,8 @@ export function openInput(name: string) {
 
 /** Joins pieces of any size into chunks. */
 async function* join(pieces: AsyncIterable<Buffer>): Chunks {
-  let [joined, bytes]: [Buffer[], number] = [[], 0]
+  let joined: Buffer[] = []
+  let bytes = 0
   for await (const piece of pieces) {
     joined.push(piece)
     bytes += piece.length
@@ -81,9 +82,11 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
 async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chunks) {
   let fed = 0
   try {
-    for (let chunk: Buffer | undefined = first; chunk; { value: chunk } = await chunks.next()) {
+    for (let chunk: Buffer | undefined = first; chunk; chunk = (await chunks.next()).value) {
       fed += chunk.length
-      if (await new Promise((resolve) => decoder.write(chunk, resolve))) break
+      // The decoder also emits this error, to its reader.
+      const error = await new Promise((resolve) => decoder.write(chunk, resolve))
+      if (error) break
       if (decoder.bytesWritten < fed) return chunk.subarray(decoder.bytesWritten - fed)
     }
     decoder.end()
@@ -135,10 +138,9 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const text = head.toString('latin1').replace(new RegExp(`^${byteOrderMark}`), '')
   const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
   for (const [beginning, reason] of others) {
-    const [begun] = beginning.exec(text) ?? []
-    // `replace` fills in $1.
+    const [begun, name = ''] = beginning.exec(text) ?? []
     if (begun !== undefined && !beginsWithRecord(text, map))
-      throw new InputError(Buffer.from(begun.replace(beginning, reason), 'latin1').toString())
+      throw new InputError(reason.replaceAll('$1', () => Buffer.from(name, 'latin1').toString()))
   }
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'

@@ -35,8 +35,9 @@ export type Source = { form: Form; head: Buffer; chunks: Input['chunks'] }
 export async function* readRecords({ form, head, chunks }: Source) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
+  /** The text that is not consumed, its line, its offset in the input, and whether the input ends with it. */
   let [rest, line, at, isLast] = ['', 1, 0, false]
-  for (let chunk: Buffer | undefined = head; !isLast; { value: chunk } = await chunks.next()) {
+  for (let chunk: Buffer | undefined = head; !isLast; chunk = (await chunks.next()).value) {
     isLast = chunk === undefined
     const text = rest + (chunk?.toString('latin1') ?? '')
     const hashTo = (end: number) => {
@@ -44,7 +45,8 @@ export async function* readRecords({ form, head, chunks }: Source) {
       return hash.digest('hex')
     }
     let feed = text.indexOf('\n')
-    const lineOf = (offset: number) => {
+    /** Advances `line` to the line of an offset, and returns it. Offsets must not decrease. */
+    const advanceLine = (offset: number) => {
       for (; feed !== -1 && feed < offset; feed = text.indexOf('\n', feed + 1)) line++
       return line
     }
@@ -52,15 +54,15 @@ export async function* readRecords({ form, head, chunks }: Source) {
     let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
     for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
       const { start = from, end, next, cells, fault, isBlank = end === start, refusal } = found
-      if (refusal) throw new InputError(`line ${lineOf(start)}: ${refusal}`)
+      if (refusal) throw new InputError(`line ${advanceLine(start)}: ${refusal}`)
       const record = text.slice(start, form.format === 'json' ? end : next)
       if (!isBlank)
-        records.push({ line: lineOf(fault ? end : start), end: at + end, text: record, cells, fault })
+        records.push({ line: advanceLine(fault ? end : start), end: at + end, text: record, cells, fault })
       from = next
     }
     yield { records, hashTo }
     sha256.update(text.slice(0, from), 'latin1')
-    lineOf(from)
+    advanceLine(from)
     rest = text.slice(from)
     at += from
     if (rest.length > maxRecordBytes)
@@ -88,12 +90,16 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blanks = '(?:[ \\t]|\\xc2\\xa0)*'
   const blank = trim ? blanks : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
+  // The beginning of a quoted cell, with its text in a group.
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
+  // A cell and what ends it: the text of a quoted cell, or a bare cell; then a separator, a line break or the end.
   const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
+  // For faults only: any cell that begins with a quotation mark, as with --trim.
   const quoted = `${blanks}"[^"]*(?:""[^"]*)*`
   const unclosed = new RegExp(`${quoted}$`, 'y')
   // A quotation mark directly after a separator or a line feed begins another cell.
   const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
+  // A whole cell in quotation marks.
   const enclosed = new RegExp(`^${opening}"${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
   const findRow: Find = (text, from, isLast) => {
@@ -158,8 +164,8 @@ function findElementEnd(text: string, from: number): number {
     if (char === '"') {
       for (at++; at < text.length && text[at] !== '"'; at++) if (text[at] === '\\') at++
     } else if (char === '{' || char === '[') depth++
-    else if (depth > 0) depth -= Number(char === '}' || char === ']')
-    else if (char === ',' || char === ']') return at
+    else if (depth > 0 && (char === '}' || char === ']')) depth--
+    else if (depth === 0 && (char === ',' || char === ']')) return at
   }
   return text.length
 }

@@ -14,7 +14,8 @@ export const compress = fp(async (app) => {
 
   app.addHook('onSend', async ({ headers }, reply, payload) => {
     if (reply.problem !== undefined) return payload
-    const [vary, type] = [reply.getHeader('vary'), String(reply.getHeader('content-type'))]
+    const vary = reply.getHeader('vary')
+    const type = String(reply.getHeader('content-type'))
     // The CORS plugin may have set Vary.
     reply.header('vary', vary === undefined ? 'Accept-Encoding' : `${vary}, Accept-Encoding`)
     const isFile = payload instanceof ReadStream

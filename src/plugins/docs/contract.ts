@@ -57,7 +57,7 @@ type Described = {
 function complete(document: OpenApi.Document, basePath: string): OpenApi.Document {
   const { components, paths } = document
   const examples = makeExamples(basePath)
-  const operations = Object.values(paths as object).flatMap<Described>(Object.values)
+  const operations: Described[] = Object.values(paths ?? {}).flatMap((path) => Object.values(path as object))
   for (const { operationId, requestBody, responses } of operations) {
     const own = examples[operationId]
     for (const media of Object.values(requestBody?.content ?? {})) media.examples = own?.request

@@ -43,11 +43,11 @@ export async function renderMarkdown(base: string, text: string): Promise<string
 
 /** Builds the page of a problem type, in Markdown. */
 export function describeProblemType(base: string, name: ProblemTypeName): string {
-  const bodies = Object.values(makeExamples(base))
-    .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
-    .map(({ value }) => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``)
-    .filter((body) => body.includes(`"${base}problems/${name}"`))
+  const byStatus = Object.values(makeExamples(base)).flatMap(({ responses }) => Object.values(responses))
+  const bodies = byStatus.flatMap((examples) => Object.values(examples)).map(({ value }) => value)
+  const own = bodies.filter((body) => Object(body).type === `${base}problems/${name}`)
+  const blocks = new Set(own.map((body) => `\`\`\`json\n${JSON.stringify(body, null, 2)}\n\`\`\``))
   const links = problemTypeNames.map((other) => `[${problemTypes[other].title}](${base}problems/${other})`)
-  const examples = [...new Set(bodies)].join('\n\n')
-  return fill(base, 'problem.md', { ...problemTypes[name], examples, problems: links.join(', ') })
+  const texts = { ...problemTypes[name], examples: [...blocks].join('\n\n'), problems: links.join(', ') }
+  return fill(base, 'problem.md', texts)
 }

@@ -14,13 +14,12 @@ export function findUrlFault(url: string): string | undefined {
   if (splitHosts(url).some((one) => !URL.canParse(one) || /:\/\/[^/?#]*[/?#].*@|^[^?]*#/.test(one)))
     return 'must look like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE; percent-encode / ? # and % in the password'
   const [, query = ''] = url.split(/\?(.*)/s)
-  const given = new URLSearchParams(query)
   // Percent-encoded names are unknown: the masks would miss them.
   const names = query.split('&').map((part) => part.split('=', 1)[0])
   const unknown = names.find((name) => name && !known.includes(name))
   if (unknown !== undefined)
     return `has the unsupported parameter ${unknown}; supported are ${known.join(', ')}`
-  const isKnown = given.getAll('sslmode').every((mode) => sslModes.includes(mode))
+  const isKnown = new URLSearchParams(query).getAll('sslmode').every((mode) => sslModes.includes(mode))
   return isKnown ? undefined : `has an unsupported sslmode; supported are ${sslModes.join(', ')}`
 }
 

@@ -1,5 +1,5 @@
-// The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each transaction locks the row of
-// `head`, so that positions have no gaps and follow the order of the commits.
+// The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each addition locks the row of `head`, so
+// that positions have no gaps and follow the order of the commits.
 import type { EngineStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { type Checks, type Row, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'

@@ -55,7 +55,8 @@ export class Session {
   /** Identifies the timeline, the cluster, the database, and the last start of the server. */
   origin = ''
   #warning: string | undefined
-  #firstError: unknown
+  /** The error to throw from now on. */
+  #failure: unknown
 
   /** `closing` ends the session in any state. */
   constructor(url: string, closing: AbortSignal) {
@@ -74,7 +75,7 @@ export class Session {
     // 64-bit integers become numbers: ours are within ±(2^53−1).
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
     // An error between queries is reported by the next query.
-    this.#client.on('error', (error) => (this.#firstError ??= error))
+    this.#client.on('error', (error) => (this.#failure ??= error))
     // `client_min_messages` allows only warnings, so the severity, which is localized, is not checked. Warnings from
     // the source file varsup.c are about transaction ID wraparound.
     this.#client.on('notice', ({ message, file }) => {
@@ -104,8 +105,7 @@ export class Session {
 
   /** Applies the settings, and reads the origin, which changes if a standby is promoted. */
   async identify(timeoutMs: number): Promise<Row> {
-    const { rows } = await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })
-    const row = rows[0] as Row
+    const row = (await this.query<Row>({ text: prepareSession, values: [`${timeoutMs}`] })).rows[0] as Row
     this.timeline = row.timeline
     this.system = row.system
     this.origin = `${row.timeline}/${row.system}/${row.place}`
@@ -117,11 +117,14 @@ export class Session {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
-  /** Throws the first error: later errors only report that the transaction or the connection has failed. */
+  /**
+   * Throws the latest error of the server, or the first of the connection. Not 25P02, which only says that an earlier
+   * statement has failed, nor the loss of the connection after an error.
+   */
   #fail = (error: Error & { code?: string }): never => {
-    if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#firstError = error
-    this.#firstError ??= error
-    throw this.#firstError
+    if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#failure = error
+    this.#failure ??= error
+    throw this.#failure
   }
 
   /**
@@ -206,7 +209,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
     const backends: number[] = []
     for (const n of askedClients) backends.push(await findBackend(n === 0 ? client : other))
     const [first, second] = backends
-    if (first !== second && askedClients.every((n, at) => backends[at] === backends[n])) return
+    if (first !== second && askedClients.every((n, at) => backends[at] === (n === 0 ? first : second))) return
   } finally {
     other.connection.stream.destroy()
   }

@@ -22,18 +22,17 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
   const found = (await session.query<Record<'name' | 'schema' | 'encoding', string>>(namesakes)).rows
   const [first] = found
   if (first === undefined) return undefined
-  const values = first.name === 'meta' ? await readMeta(session) : {}
-  const isWhole = found.length === tables.length && found.every(({ schema }) => schema === first.schema)
+  const { name, schema, encoding } = first
+  const values = name === 'meta' ? await readMeta(session) : {}
+  const isWhole = found.length === tables.length && found.every((one) => one.schema === schema)
   if (values.store !== undefined && earlierKeys.some((key) => values[key])) throw refusalOfEarlier('it')
   if (!isWhole || values.store === undefined || !(Number(values[schemaKey]) > 0))
-    throw new StoreRefused(
-      `table ${first.schema}.${first.name} belongs to another application: use a separate database`,
-    )
+    throw new StoreRefused(`table ${schema}.${name} belongs to another application: use a separate database`)
   const step = Number(values[schemaKey])
   checkVersion('it', step)
-  if (first.encoding !== 'UTF8')
-    throw new StoreRefused(`its encoding is ${first.encoding}: create the database with ENCODING 'UTF8'`)
-  return { id: values.store, schema: first.schema, missing: steps.slice(step) }
+  if (encoding !== 'UTF8')
+    throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
+  return { id: values.store, schema, missing: steps.slice(step) }
 }
 
 /** Reads our rows of a table `meta`, which may belong to another application and have other columns. */
@@ -62,10 +61,10 @@ export async function createStore(session: Session, options: OpenOptions): Promi
 }
 
 /** Runs the steps that `former` lacks, or all steps. */
-async function runSteps(session: Session, { mustBeAlone }: OpenOptions, former: Partial<FoundStore> = {}) {
+async function runSteps(session: Session, { mustBeAlone }: OpenOptions, former?: FoundStore) {
   const others = (await session.query<{ name: string }>(findOthers)).rows.map(({ name }) => name)
-  const { id = randomBytes(16).toString('base64url'), missing = steps } = former
-  if (mustBeAlone && missing === steps && others.length > 0)
+  const { id, missing } = former ?? { id: randomBytes(16).toString('base64url'), missing: steps }
+  if (mustBeAlone && former === undefined && others.length > 0)
     throw new StoreRefused(
       `it contains other tables (${others.join(', ')}) but no plant store; if it is the right database, use --create`,
     )

@@ -61,13 +61,16 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
       changing?.catch((error) => {
         if (isFinal(error)) sent = undefined
       })
-      await Promise.all([changing, session.commit('COMMIT')]).catch((error) => {
+      try {
+        await Promise.all([changing, session.commit('COMMIT')])
+      } catch (error) {
         if (!sent) throw error
         // The server may show plants that no standby has. Even after an error, COMMIT may have succeeded: a server that
         // cannot sync its log stops with an error, and may recover the transaction.
         heads.drop()
-        throw new Error(error.message)
-      })
+        // Not the error of the server, which would prevent another attempt.
+        throw new Error((error as Error).message)
+      }
       return result
     }
     return link

@@ -43,7 +43,7 @@ const sqliteTables = `
     BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
   PRAGMA application_id = ${applicationId};`
 
-/** Each transaction locks the row of `head`. */
+/** Each transaction that adds plants or changes tokens locks the row of `head`; saving the last use does not. */
 const postgresTables = `
   ${makeTables('BIGINT', '')}
   CREATE TABLE head (lock BIGINT NOT NULL);

@@ -34,6 +34,8 @@ const replace = `
   ) AS pair WHERE true
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
 
+const revoke = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
+
 /** Only these columns of a token can change. */
 const put = `
   INSERT INTO tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET
@@ -44,8 +46,7 @@ const put = `
 /** Keeps the tokens in the table `tokens`. */
 export function makeTokens({ select, execute }: Sql): TokenTable {
   const read = async (where: string, values: Value[] = []): Promise<Token[]> => {
-    const text = `SELECT ${fields} FROM tokens WHERE ${where} ORDER BY created_at, id`
-    const rows = await select(text, values)
+    const rows = await select(`SELECT ${fields} FROM tokens WHERE ${where} ORDER BY created_at, id`, values)
     return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
   }
   return {
@@ -56,10 +57,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
       const values = [id, hash, expiresAt, former.id, at, former.expiresAt, createdAt]
       return (await execute(replace, values)) === 2
     },
-    async revoke(id, at) {
-      const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
-      return (await execute(text, [id, at])) === 1
-    },
+    revoke: async (id, at) => (await execute(revoke, [id, at])) === 1,
     async touch(id, at, since) {
       const text =
         'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at BETWEEN $3 AND $2) IS NOT TRUE'
@@ -70,7 +68,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
 }
 
 /** The values of `columns`. */
-function toValues({ scopes, ...token }: Token): Value[] {
-  const { id, name, hash, createdAt, expiresAt, lastUsedAt, revokedAt } = token
+function toValues(token: Token): Value[] {
+  const { id, name, hash, scopes, createdAt, expiresAt, lastUsedAt, revokedAt } = token
   return [id, name, hash, scopes.join(' '), createdAt, expiresAt, lastUsedAt, revokedAt]
 }

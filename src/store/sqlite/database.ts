@@ -47,7 +47,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
       giveToOwner(resolveLinks(path))
     }
     // Inspects an existing file before changing anything.
-    else if (!create || before.size > 0) openReadOnly(path, create).close()
+    else if (!create || before.size > 0) openReadOnly(path, { create }).close()
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
     refuseForeignWal(path, descriptor)
     db.open()

@@ -1,7 +1,7 @@
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte is the primary code.
-const [busy, ioError, corrupt, full, cannotOpen, notADatabase] = [5, 10, 11, 13, 14, 26]
+const codes = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 }
 /** After these errors, memory and disk may differ. */
-const broken = [ioError, corrupt, cannotOpen, notADatabase]
+const broken = [codes.ioError, codes.corrupt, codes.cannotOpen, codes.notADatabase]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
 const unsynced = [1034, 1290]
 /** IOERR_SHMSIZE: there is no room for the `-shm`. */
@@ -12,10 +12,11 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 
 const primary = (error: unknown) => codeOf(error) & 0xff
 
-export const isFull = (error: unknown) => primary(error) === full || codeOf(error) === noRoom
+export const isFull = (error: unknown) => primary(error) === codes.full || codeOf(error) === noRoom
 /** True if a file cannot be created or written. */
-export const isUnwritable = (error: unknown) => [ioError, full, cannotOpen].includes(primary(error))
-export const isBusy = (error: unknown) => primary(error) === busy
+export const isUnwritable = (error: unknown) =>
+  [codes.ioError, codes.full, codes.cannotOpen].includes(primary(error))
+export const isBusy = (error: unknown) => primary(error) === codes.busy
 /** True if the file must be reopened before the next write. */
 export const isBroken = (error: unknown) => broken.includes(primary(error))
 /** True if a sync by SQLite or by this process failed. */

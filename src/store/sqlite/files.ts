@@ -19,8 +19,8 @@ export type OpenFiles = ReturnType<typeof recordFiles>
  */
 export function recordFiles(path: string, known?: FileId[]) {
   // Links are resolved for each check, because the next process will look for the log next to the target.
-  const findNames = (target = resolveLinks(path)) => [path, `${target}-wal`, `${target}-shm`] as const
-  const ids: FileId[] = known ?? findNames().map((name) => statSync(name))
+  const namesBeside = (target: string) => [path, `${target}-wal`, `${target}-shm`]
+  const ids: FileId[] = known ?? namesBeside(resolveLinks(path)).map((name) => statSync(name))
   /** The last known size of the database. */
   let bytes = 0
 
@@ -42,7 +42,8 @@ export function recordFiles(path: string, known?: FileId[]) {
   function findFault(): string | undefined {
     const todo = 'put the original file back, or restart to use the file that is now at this path'
     try {
-      const [fault] = findNames().flatMap((name, index) => findFaultIn(name, index) ?? [])
+      const faults = namesBeside(resolveLinks(path)).map(findFaultIn)
+      const fault = faults.find((one) => one !== undefined)
       return fault && `${fault}: ${todo}`
     } catch (error) {
       const { path: name = path, code } = error as NodeJS.ErrnoException

@@ -65,7 +65,7 @@ export function watchWal({ path, ids, findFault }: OpenFiles, database: number, 
       const [databasePath, walPath] = [findDatabase(), findWal()]
       // The database may still exist at another path.
       if (!databasePath && !walPath) return fstatSync(database).nlink > 0 && fstatSync(wal).nlink === 0
-      return walPath !== (databasePath && `${databasePath}-wal`)
+      return databasePath === undefined || walPath !== `${databasePath}-wal`
     },
     /**
      * `ours`: no other program uses either file. `shared`: others use the database without the log, or with other

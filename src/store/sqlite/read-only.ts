@@ -11,11 +11,11 @@ import { refuseForeignWal, refuseOtherName, refuseStrayWal } from './own-wal.ts'
 const headerBytes = 100
 
 /**
- * Opens a plant store, or an empty database if `mayBeEmpty`. Other processes may write to it. Syncs the write-ahead
- * log, which a killed process may have left unsynced. A writer passes `mayBeEmpty`, and has already checked the
- * name. Throws StoreRefused.
+ * Opens a plant store. Other processes may write to it. Syncs the write-ahead log, which a killed process may have left
+ * unsynced. `writer`: the caller will open it to write, and has already checked the name; with `create`, it may be an
+ * empty database. Throws StoreRefused.
  */
-export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
+export function openReadOnly(path: string, writer?: { create: boolean }): DatabaseSync {
   refuseStrayWal(path)
   const { size, uid } = statSync(path)
   // The file is too short for the header of a database; an empty file counts as missing.
@@ -26,14 +26,14 @@ export function openReadOnly(path: string, mayBeEmpty?: boolean): DatabaseSync {
     accessSync(path, constants.R_OK)
     refuseOtherUser(path, uid)
     // The descriptor stays open: closing it would release the locks of other connections in this process.
-    if (mayBeEmpty === undefined) refuseForeignWal(path, openSync(path, 'r'))
+    if (!writer) refuseForeignWal(path, openSync(path, 'r'))
     db.open()
     // After an error of a disk, Linux makes its file system read-only: the log can still be read.
-    syncWal(path, /^(ENOENT|EROFS)$/)
-    refuseForeign(db, path, mayBeEmpty)
+    syncWal(path, ['ENOENT', 'EROFS'])
+    refuseForeign(db, path, writer?.create)
     const wal = statSync(`${resolveLinks(path)}-wal`, { throwIfNoEntry: false })
     // A backup has no log: it is not in WAL mode.
-    if (mayBeEmpty === undefined && !wal?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
+    if (!writer && !wal?.size && pragma(db, 'journal_mode') === 'wal') refuseOtherName(path)
     return db
   } catch (error) {
     if (db.isOpen) db.close()

@@ -44,18 +44,17 @@ export function makeReader(db: DatabaseSync) {
 function makeHeadReader(db: DatabaseSync) {
   const readLast = db.prepare(headQuery, { returnArrays: true })
   const readMark = db.prepare(markQuery, { returnArrays: true })
-  let marks = new Map<number, string | undefined>()
-  let known: Head | undefined
+  let known: { head: Head; marks: Map<number, string | undefined> } | undefined
   return (positions: readonly number[] = []): Head => {
     const [position, mark] = (readLast.get() ?? [0, '']) as unknown as [number, string]
-    if (position !== known?.position || mark !== known.mark || marks.size > maxMarks) {
-      const own = new Map<number, string | undefined>([[0, '']]).set(position, mark)
-      marks = own
-      known = { position, mark, markOf: (asked) => own.get(asked) }
+    if (position !== known?.head.position || mark !== known.head.mark || known.marks.size > maxMarks) {
+      const marks = new Map<number, string | undefined>([[0, '']]).set(position, mark)
+      known = { marks, head: { position, mark, markOf: (asked) => marks.get(asked) } }
     }
+    const { head, marks } = known
     for (const asked of positions)
       if (!marks.has(asked)) marks.set(asked, (readMark.get(asked) as unknown as [string] | undefined)?.[0])
-    return known
+    return head
   }
 }
 

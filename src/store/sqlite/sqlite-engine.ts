@@ -44,7 +44,8 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
   const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = writer?.send ?? refuseWrite
   const append: PlantLog['append'] = async (entries, { deadlineMs, notes } = {}) => {
-    const [items, ids] = [entries.map(({ item }) => item), entries.map(({ id }) => id)]
+    const items = entries.map(({ item }) => item)
+    const ids = entries.map(({ id }) => id)
     return (await send({ items, ids, notes }, deadlineMs)) as Outcome[]
   }
   const execute: Sql['execute'] = async (text, values = []) => (await send({ text, values })) as number

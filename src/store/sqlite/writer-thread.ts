@@ -79,12 +79,13 @@ function reopen(): void {
   transactions = makeTransactions(database)
 }
 
-/** Returns undefined if the rollback failed: the state of the database is then unknown. */
-function rollBack({ db }: OpenDatabase): true | undefined {
-  return attempt(() => {
+/** Returns false if the rollback failed: the state of the database is then unknown. */
+function rollBack({ db }: OpenDatabase): boolean {
+  const isDone = attempt(() => {
     if (db.isOpen && db.isTransaction) db.exec('ROLLBACK')
     return true
   })
+  return isDone ?? false
 }
 
 /** Closes the database. Throws if its write-ahead log was lost, and could not be written back. */
@@ -120,7 +121,8 @@ function writeBackLost(): void {
 /** Prepares the two steps of a transaction, which runs a request atomically and at most once. */
 function makeTransactions({ db, files, wal }: OpenDatabase) {
   // Parsing BEGIN and COMMIT for each transaction would take 4 % of its time.
-  const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const commit = db.prepare('COMMIT')
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
   const insert = db.prepare(`
     INSERT INTO plants (position, id, item, mark, checksum) VALUES (?, ?, ?, ?, ?)

@@ -18,11 +18,6 @@ const fileCheckMs = 1000
 /** Time that `endProcess` waits for the reader of the log. */
 const logEndMs = 1500
 
-const messages = {
-  failed: 'plants cannot be added to the database',
-  recovered: 'plants can be added to the database again',
-}
-
 export type Writer = Awaited<ReturnType<typeof startWriter>>
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
@@ -36,7 +31,10 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
   })
   const files = recordFiles(options.path, ids)
   const requests = openRequests((order) => worker.postMessage(order))
-  const outage = makeOutage(logger, messages)
+  const outage = makeOutage(logger, {
+    failed: 'plants cannot be added to the database',
+    recovered: 'plants can be added to the database again',
+  })
   const checking = setInterval(() => {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
