@@ -73,10 +73,9 @@ export async function runService(settings: Settings): Promise<void> {
     admin?.attachStore(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
     const { host, basePath, accessTokens, oidcIssuer, firstTokenFile: file } = settings
-    const plantsUrl = `${url}${basePath}plants`
     // Clients need no token of the store if the settings have tokens or an issuer.
     if (accessTokens.length === 0 && oidcIssuer === undefined)
-      console.log(await introduceTokens(store.tokens, { file, plantsUrl }))
+      console.log(await introduceTokens(store.tokens, { file, plantsUrl: `${url}${basePath}plants` }))
     if (admin) console.log(`admin on ${admin.origin}`)
     const { port } = app.server.address() as AddressInfo
     console.log(`listening on http://${isIPv6(host) ? `[${host}]` : host}:${port}`)

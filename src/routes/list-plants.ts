@@ -41,8 +41,10 @@ export const listPlants: FastifyPluginAsyncTypebox<Options> = async (app, { log,
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, coding, body } = await list(request)
     // The store may have responded so late that the token has been revoked.
-    if (performance.now() > request.grant.untilMs + revocationMs)
+    if (performance.now() > request.grant.untilMs + revocationMs) {
+      if (body instanceof Readable) body.destroy()
       throw new StoreUnavailable('unread', 'the verdict on the token has expired')
+    }
     // The CORS plugin may have set Vary, which `headers` replaces.
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)

@@ -42,8 +42,7 @@ export function recordFiles(path: string, known?: FileId[]) {
   function findFault(): string | undefined {
     const todo = 'put the original file back, or restart to use the file that is now at this path'
     try {
-      const faults = namesBeside(resolveLinks(path)).map(findFaultIn)
-      const fault = faults.find((one) => one !== undefined)
+      const [fault] = namesBeside(resolveLinks(path)).flatMap((name, index) => findFaultIn(name, index) ?? [])
       return fault && `${fault}: ${todo}`
     } catch (error) {
       const { path: name = path, code } = error as NodeJS.ErrnoException
