@@ -12,6 +12,7 @@ import { rangeOf } from '../../src/plants/names.ts'
 import { Pages } from '../../src/plants/pages.ts'
 import { shareHead } from '../../src/plants/shared-head.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
+import { scopes } from '../../src/tokens/tokens.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -41,6 +42,14 @@ test('sends a list of the largest plants in parts of at most 256 KiB', async (t)
   t.equal(reads.length, parts.length + 1)
   t.ok(parts.length > 10)
   for (const { bytes } of parts) t.ok(bytes <= 256 * 1024, `${bytes} bytes`)
+})
+
+test('refuses a list that was ready too late for its token, and frees its slot', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t))
+  await store.log.append(many)
+  const verify = () => ({ id: 'late', scopes: new Set(scopes), untilMs: performance.now() - 3001 })
+  const { url } = await startApp(t, '', { store, verify })
+  for (let n = 0; n < 101; n++) t.match((await request(`${url}/plants`)).text, '/problems/unread')
 })
 
 test('reads no more of the lists whose clients have disconnected, and frees their slots', async (t) => {
