@@ -3,8 +3,10 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
+import { noMeter } from '../../src/metrics.ts'
 import { describeFailure } from '../../src/outage.ts'
 import { loadSettings } from '../../src/settings.ts'
+import { makeJwtVerifier } from '../../src/tokens/issued-tokens.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { cacheKeys } from '../../src/tokens/issuer-keys.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -30,13 +32,6 @@ const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void]
   ['never answers', /did not send its keys within 4 s$/, () => {}],
   ['ends within a body', /aborted|hang up/, answer('HTTP/1.1 200 OK\nContent-Length: 100\n\n{"issuer"')],
   [
-    'resets in the middle of a body',
-    /aborted|ECONNRESET|did not send/,
-    after((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{', () => socket.resetAndDestroy())
-    }),
-  ],
-  [
     'sends a byte at a time',
     /did not send its keys within 4 s$/,
     after((socket) => {
@@ -48,7 +43,6 @@ const failures: [title: string, reason: RegExp, serve: (socket: Socket) => void]
   ['does not speak HTTP', /Parse Error/, answer('220 mail.example ESMTP\n')],
   ['switches protocols', /./, answer('HTTP/1.1 101 Switching\nUpgrade: x\nConnection: upgrade\n\n')],
   ['redirects', /returned 302$/, answer('HTTP/1.1 302 Found\nLocation: /elsewhere\nContent-Length: 0\n\n')],
-  ['answers 503', /returned 503$/, answer('HTTP/1.1 503 Unavailable\nContent-Length: 0\n\n')],
   ['answers with HTML', /does not contain a JSON object$/, succeed('<html>')],
   ['answers with null', /does not contain a JSON object$/, succeed(null)],
   ['names another issuer', /names another issuer$/, succeed('{}')],
@@ -204,6 +198,18 @@ test('while the issuer hangs, tokens with a known key are accepted, and the othe
   issuer.answer(undefined)
   issuer.publish(jwk, two.jwk)
   await until(async () => (await list(await two.sign({ jti: 'later' }))).status === 200)
+})
+
+test('refuses a token that expires while the keys are loaded', async (t) => {
+  const { issuer, sign, jwk } = await startSigning(t)
+  const token = await sign()
+  issuer.answer((_request, response) => {
+    t.intercept(Date, 'now', { value: () => 1e13 })
+    response.end(JSON.stringify({ keys: [jwk] }))
+  })
+  const env = { ...issuer.env, OIDC_JWKS_URL: issuer.url }
+  const verify = makeJwtVerifier(issuerIn(env), { logger: silent, meter: noMeter })
+  t.equal(await verify(token), undefined)
 })
 
 test('refuses a token with 503 overloaded if 250 others wait for keys, and counts only waiting ones', async (t) => {

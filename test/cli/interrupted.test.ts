@@ -88,15 +88,21 @@ test('verify and backup stop during a long query, and leave no file', async (t) 
   }
 })
 
-const asFirst = ['-r', '-p', '-f', process.execPath, cli, 'status']
+const asFirst = ['-r', '-p', '-f', process.execPath, cli]
 const skip = spawnSync('unshare', ['-r', '-p', '-f', 'true']).status !== 0 && 'no process namespaces here'
 
 test('process 1 of a container stops at a signal', { skip }, async (t) => {
   // It accepts connections, and never responds.
   const server = createServer()
   const DATABASE_URL = `postgres://a@127.0.0.1:${await listen(t, server)}/a`
-  const { child, ended } = spawnProgram(t, 'unshare', asFirst, { env: { ...inherited(), DATABASE_URL } })
-  await once(server, 'connection')
-  process.kill(descendantsOf(child.pid as number).at(-1) as number, 'SIGINT')
-  t.match(await ended, { code: 130, stderr: '' })
+  for (const [command, stderr] of [
+    ['status', /^$/],
+    ['export', /^plant-store: interrupted: [^\n]+\n$/],
+  ] as const) {
+    const env = { ...inherited(), DATABASE_URL }
+    const { child, ended } = spawnProgram(t, 'unshare', [...asFirst, command], { env })
+    await once(server, 'connection')
+    process.kill(descendantsOf(child.pid as number).at(-1) as number, 'SIGINT')
+    t.match(await ended, { code: 130, stderr })
+  }
 })

@@ -27,7 +27,6 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   [[], 'type '],
   [{}, 'required /name', 'required /tag'],
   [{ name: null, tag: null, id: null }, 'type /name', 'type /tag', 'type /id'],
-  [{ name: '', tag: 'b' }, 'length /name'],
   [{ name: 'a', tag: text(256) }, 'length /tag'],
   [{ name: 'a', tag: 'b', id: '7' }, 'type /id'],
   [{ name: 'a', tag: 'b', id: -1 }, 'range /id'],
@@ -76,7 +75,6 @@ const typed = (type: string | undefined): Parts => ({ body: '{}', headers: { 'Co
 /** Other requests and their status. */
 const others: [title: string, status: number, parts: Parts][] = [
   ['a query on the add operation', 400, { target: '/plants?limit=1', body: JSON.stringify(good) }],
-  ['a path that is not UTF-8', 400, { target: '/%ff' }],
   ['two tokens', 401, { headers: { Authorization: `Bearer ${token}, Bearer ${token}` } }],
   ['a token in the query', 401, { target: `/plants?access_token=${token}`, headers: open }],
   ['an unknown path', 404, { target: '/plant' }],
@@ -123,11 +121,6 @@ const garbage: [title: string, status: number, bytes: string][] = [
     'chunks in HTTP/1.0',
     400,
     post('Connection: keep-alive\r\nTransfer-Encoding: chunked', '0\r\n\r\n').replace('1.1', '1.0'),
-  ],
-  [
-    'an unknown transfer coding before chunks',
-    400,
-    post('Transfer-Encoding: gzip, chunked', `15\r\n${plant}\r\n0\r\n\r\n`),
   ],
   ['gzip at an undecodable path', 400, post('Transfer-Encoding: gzip, chunked').replace('plants', '%')],
   ['no host, before a plant', 400, `GET /plants HTTP/1.1\r\n\r\n${post('Content-Length: 21', plant)}`],

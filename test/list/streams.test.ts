@@ -11,7 +11,9 @@ import { itemFormat, longestItemBytes, serializeItem } from '../../src/plants/it
 import { rangeOf } from '../../src/plants/names.ts'
 import { Pages } from '../../src/plants/pages.ts'
 import { shareHead } from '../../src/plants/shared-head.ts'
+import type { Head, PlantLog } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
+import { storeLimitMs } from '../../src/store/in-time.ts'
 import { scopes } from '../../src/tokens/tokens.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
@@ -50,6 +52,19 @@ test('refuses a list that was ready too late for its token, and frees its slot',
   const verify = () => ({ id: 'late', scopes: new Set(scopes), untilMs: performance.now() - 3001 })
   const { url } = await startApp(t, '', { store, verify })
   for (let n = 0; n < 101; n++) t.match((await request(`${url}/plants`)).text, '/problems/unread')
+})
+
+test('each list waits for the head until its own limit', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<Head>()
+  const readHead = shareHead({ head: () => promise } as unknown as PlantLog)
+  const older = [readHead([])]
+  await sleep(1)
+  older.push(readHead([]))
+  await sleep(storeLimitMs / 4)
+  const later = readHead([])
+  for (const head of older) await t.rejects(async () => head)
+  resolve(await new MemoryLog([]).head())
+  t.match(await later, { position: 0 })
 })
 
 test('reads no more of the lists whose clients have disconnected, and frees their slots', async (t) => {

@@ -62,13 +62,6 @@ test('with HOST=:: logs the IPv4 address of a client in IPv4 form', { skip: noIp
   t.same(addresses, ['127.0.0.1'])
 })
 
-test('LOG_LEVEL=warn omits access lines', async (t) => {
-  const service = await startService(t, { LOG_LEVEL: 'warn' }, createDirectory(t))
-  await request(`${service.url}/plants`)
-  t.match(await service.stop(), { code: 0 })
-  t.equal(service.output().stderr, '')
-})
-
 test('responds and shuts down even if nobody reads its log', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()

@@ -86,18 +86,20 @@ testPostgres('refuses a flood of look-ups early, and delays nothing else', async
   t.strictSame(await lookUp(), [], 'the next one is served')
 })
 
+/** What a link needs of its servers, apart from connections. */
+const noServers = {
+  isReading: false,
+  checkTimelines: async () => {},
+  follows: () => true,
+  reportFailure() {},
+}
+
 tap.test(
   'work with too little time left after connecting does not end the session of other work',
   async (t) => {
     let ended = 0
     const session = { server: 'test', destroy: () => ended++ }
-    const servers = {
-      isReading: false,
-      checkTimelines: async () => {},
-      follows: () => true,
-      connect: () => sleep(shortestAttemptMs).then(() => session),
-      reportFailure() {},
-    }
+    const servers = { ...noServers, connect: () => sleep(shortestAttemptMs).then(() => session) }
     const link = makeLink(servers as never, 'look-up')
     const deadlineMs = performance.now() + 1.5 * shortestAttemptMs
     const late = link.run(() => sleep(shortestAttemptMs), deadlineMs)
@@ -116,13 +118,7 @@ tap.test('repeats work whose server was left meanwhile, and ends no session of o
     isLeft = false
     return { server: 'test', destroy: () => ended.push(n) }
   }
-  const servers = {
-    isReading: false,
-    checkTimelines: async () => {},
-    follows: () => !isLeft,
-    connect,
-    reportFailure() {},
-  }
+  const servers = { ...noServers, follows: () => !isLeft, connect }
   const link = makeLink(servers as never, 'writer')
   let runs = 0
   await link.run(async () => {

@@ -16,10 +16,22 @@ const { add, collectLines, entry, listNames, open, openStore, unavailable } = aw
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
-const { leaseMs } = await import('../../src/store/postgres/session.ts')
+const { leaseMs, makeLease } = await import('../../src/store/postgres/session.ts')
 
 const unread = unavailable('unread')
 const timeout = 120_000
+
+tap.test('a session does not trust a barrier that began more than a second ago', async (t) => {
+  const barriers: (() => void)[] = []
+  const pass = makeLease(() => new Promise<void>((resolve) => barriers.push(resolve)))
+  void pass()
+  await sleep(leaseMs + 50)
+  const later = pass()
+  barriers[0]?.()
+  await until(() => barriers.length === 2)
+  barriers[1]?.()
+  await t.resolves(later)
+})
 
 tap.test('does not read from an old primary that is still running', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
