@@ -4,7 +4,7 @@ import { CommanderError } from 'commander'
 import { CommandError, signals, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
 import { printable } from './log-text.ts'
-import { makeMask } from './mask.ts'
+import { passwordInUrl } from './mask.ts'
 import { SettingError } from './setting-values.ts'
 import { StoreRefused, StoreUnavailable } from './store/errors.ts'
 
@@ -37,6 +37,6 @@ function explain(error: NodeJS.ErrnoException): number {
   const isExpected = [CommandError, SettingError, StoreRefused].some((type) => error instanceof type)
   let line = isExpected || error.code ? printable(error.message) : String(error.stack)
   if (error instanceof StoreUnavailable) line = `the database is unavailable: ${printable(error.message)}`
-  console.error(`plant-store: ${makeMask([])(line)}`)
+  console.error(`plant-store: ${line.replaceAll(passwordInUrl, '$1***')}`)
   return 1
 }

@@ -6,7 +6,7 @@ const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
  * required, so that one pass is enough.
  */
 const jwtLike = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
-const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
+export const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 const passwordInQuery = /([?&](?:ssl)?password=)[^&\n]*/gi
 
 /**

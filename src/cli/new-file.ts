@@ -59,8 +59,8 @@ export function checkTarget(path: string, { replace, source }: Partial<FileOptio
   if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
   const isSource = source !== undefined && isSameFile(statSync(source, { throwIfNoEntry: false }), found)
   // SQLite would use the new file.
-  const [, database] = /^(.+)-(?:wal|shm|journal)$/.exec(path) ?? []
-  if (isSource || (database !== undefined && existsSync(database)))
+  const [, database] = /^(.+)-(?:wal|shm|journal)$/i.exec(path) ?? []
+  if (isSource || (database && statSync(database, { throwIfNoEntry: false })?.isFile()))
     throw new CommandError(`${path} is a file of the database itself`)
   // SQLite would replay these logs into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)

@@ -10,27 +10,29 @@ import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { createToken } = await import('../../src/tokens/tokens.ts')
-const { add, collectLines, entry, listNames, open, openStore, unavailable } = await import(
+const { add, collectLines, entry, listNames, open, openStore, silent, unavailable } = await import(
   '../support/stores.ts'
 )
 const { startCluster } = await import('./cluster.ts')
 const { eventually, Sightings } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
+const { makeHeadReader } = await import('../../src/store/postgres/reader.ts')
 const { leaseMs, makeLease } = await import('../../src/store/postgres/session.ts')
 
 const unread = unavailable('unread')
 const timeout = 120_000
 
-tap.test('a session does not trust a barrier that began more than a second ago', async (t) => {
+tap.test('a head waits for another barrier if that in progress began more than a second ago', async (t) => {
   const barriers: (() => void)[] = []
-  const pass = makeLease(() => new Promise<void>((resolve) => barriers.push(resolve)))
-  void pass()
+  const passBarrier = makeLease(() => new Promise<void>((resolve) => barriers.push(resolve)))
+  const query = async () => ({ rows: [{ position: 0, mark: '', doubt: null }] })
+  void passBarrier()
   await sleep(leaseMs + 50)
-  const later = pass()
+  const head = makeHeadReader({ mode: 'write', logger: silent })({ passBarrier, query } as never, [])
   barriers[0]?.()
   await until(() => barriers.length === 2)
   barriers[1]?.()
-  await t.resolves(later)
+  t.match(await head, { position: 0 })
 })
 
 tap.test('does not read from an old primary that is still running', { timeout }, async (t) => {

@@ -21,7 +21,9 @@ export function makeHeadReader({ mode, logger, onLoss }: OpenOptions) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const seen = last
-    if (mode !== 'read') await session.passBarrier()
+    const startMs = performance.now()
+    // Twice, because a barrier in progress may have begun too long ago.
+    for (let n = 0; n < 2 && mode !== 'read'; n++) await session.passBarrier(startMs)
     const { rows } = await session.query<Row>({ ...query, values: [`{${[...positions, seen.position]}}`] })
     const { position, mark, doubt, marks } = rows[0] as Row
     // A command that only reads may use a standby, from which no standby streams.

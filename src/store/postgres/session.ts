@@ -23,22 +23,21 @@ export const findDoubt = `
 export const leaseMs = 1000
 
 /**
- * Returns a function that runs `check` unless a successful check began in the last `leaseMs`. Concurrent callers share
- * a check, whenever it began, and wait for it only if the last successful check began more than `patienceMs` ago. If
- * `patienceMs` exceeds `leaseMs`, `check` must not reject.
+ * Returns a function that runs `check` unless a successful check began at most `leaseMs` before `startMs`, or later.
+ * Concurrent callers share a check, whenever it began, and wait for it only if the last successful check began more than
+ * `patienceMs` before. If `patienceMs` exceeds `leaseMs`, `check` must not reject.
  */
-export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs): () => Promise<void> {
+export function makeLease(check: () => Promise<unknown>, patienceMs = leaseMs) {
   let provenMs = -Infinity
   let checking: Promise<unknown> | undefined
-  return async () => {
-    const startMs = performance.now()
-    while (startMs - provenMs > leaseMs) {
-      checking ??= check()
-        .then(() => (provenMs = startMs))
-        .finally(() => (checking = undefined))
-      if (startMs - provenMs <= patienceMs) return
-      await checking
-    }
+  return async (startMs = performance.now()): Promise<void> => {
+    const ageMs = startMs - provenMs
+    if (ageMs <= leaseMs) return
+    const beganMs = performance.now()
+    checking ??= check()
+      .then(() => (provenMs = beganMs))
+      .finally(() => (checking = undefined))
+    if (ageMs > patienceMs) await checking
   }
 }
 
