@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
-import { runCommand } from '../support/commands.ts'
+import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { add, listNames, openFile, openStore, unavailable } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -109,7 +109,7 @@ test('acknowledges and loses no plant when the file system turns read-only', { s
   // Either the sync fails, which ends the process with code 1, or the write fails.
   for (const name of ['b', 'c']) t.match(await appender.add(name), /^(unknown|nothing-added|1)$/)
   t.match(String(await appender.end()), /^[01]$/)
-  const { stdout } = await runCommand(['export', '-'], { DATABASE_URL: `file:${path}` })
+  const { stdout } = await spawnCli(t, ['export', '-'], { DATABASE_URL: `file:${path}` }).ended
   t.match(stdout, /^{"name":"a","tag":""}\n/, 'can still be read')
   await t.rejects(openStore(`file:${path}`), /cannot open/)
   execFileSync('umount', [directory])
