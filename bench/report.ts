@@ -12,7 +12,7 @@ export type Report = {
 }
 
 const legend =
-  "CPU is the server's processor time, on all threads, per request, start or imported plant, in the best of several short runs. " +
+  "CPU is the server's processor time, on all threads, per request, start or plant, in the best of several short runs. " +
   'Ratio compares it with the bare server. Rates and latencies are medians. MiB is the peak resident memory, or for a start, the memory at rest.'
 
 /** Three significant digits. */

@@ -6,8 +6,8 @@ import { build, commandName } from '../version.ts'
 const width = 80
 
 const help = `
-DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${commandName} serve --help
-lists the other settings, and ${commandName} config shows the effective values.
+DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${commandName} config
+shows all settings with their effective values.
 
 Exit codes: 0 success, 1 failure (or invalid records), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`

@@ -40,8 +40,9 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
     if (fault !== undefined) outage.reportFailure(fault)
   }, fileCheckMs).unref()
   worker.on('message', (answer: Answer) => {
-    if ('done' in answer) outage.reportRecovery()
-    else outage.reportFailure(answer.failed)
+    if ('failed' in answer) outage.reportFailure(answer.failed)
+    // An empty batch, of a probe, writes nothing: it succeeds on a full disk, too.
+    else if (typeof answer.done === 'number' || answer.done.length > 0) outage.reportRecovery()
     requests.answer(answer)
   })
   worker.once('error', (error) => {
