@@ -100,7 +100,6 @@ export const problems = {
     define('invalid-request', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
   notHttp: define('invalid-request', 'This is not a valid HTTP/1.1 request.'),
   badPath: define('invalid-request', 'The path is not a valid URL path.'),
-  bodyLength: define('invalid-request', 'The body does not match its Content-Length.'),
   incomplete: define('invalid-request', 'The request could not be processed, or it ended too early.'),
   noToken: define('unauthorized', 'The request has no bearer token.'),
   badToken: define('unauthorized', 'The token is not valid.'),

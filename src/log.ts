@@ -14,8 +14,6 @@ const maxLogBytes = 8 * 2 ** 20
 const logEndMs = 1500
 const lineFeed = 0x0a
 
-export type Log = ReturnType<typeof openLog>
-
 type LogOptions = Pick<Settings, 'logLevel' | 'logFormat' | 'accessTokens'>
 
 const secretNames = ['authorization', 'password', 'connectionString']

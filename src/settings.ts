@@ -35,7 +35,7 @@ const derived = { unset: '45 % of the file descriptor limit' }
 const masked: About = { mask: maskUrl }
 const discovered: About = { ...masked, unset: 'discovered' }
 const protocol = is.oneOf('http/protobuf')
-const sent = 'URL to send traces to, such as http://127.0.0.1:4318. Other standard OTEL_ variables apply.'
+const sent = 'URL to send traces to, such as http://127.0.0.1:4318. More OTEL_ variables: docs/observe.md.'
 
 const settingsSchema = Type.Object({
   host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on. 0.0.0.0 or :: means all addresses.'),

@@ -37,7 +37,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
     const { limit = Number.POSITIVE_INFINITY } = query
     const start = query.after === undefined ? beginning : readCursor(query.after)
     if (start === undefined) throw badCursor()
-    const { last: after, mark } = start
+    const { after, mark } = start
     const end = after + limit
 
     const head = await readHead(Number.isSafeInteger(end) ? [after, end] : [after])
@@ -60,7 +60,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
   }
 }
 
-const beginning = { last: 0, mark: '' }
+const beginning = { after: 0, mark: '' }
 
 /** Returns the error for a cursor of another store, or of a plant that was lost. */
 function badCursor() {

@@ -36,10 +36,10 @@ export function isNamed(etag: string, ifNoneMatch: string): boolean {
 export const cursorOf = ({ last, mark }: Pick<Range, 'last' | 'mark'>) => `${last.toString(36)}-${mark}`
 
 /** Parses a cursor that has the form of `ListQuery.after`; undefined if it is not the canonical form of `cursorOf`. */
-export function readCursor(cursor: string): { last: number; mark: string } | undefined {
+export function readCursor(cursor: string): { after: number; mark: string } | undefined {
   // Parsing stops at the hyphen.
-  const read = { last: Number.parseInt(cursor, 36), mark: cursor.slice(cursor.indexOf('-') + 1) }
-  return cursorOf(read) === cursor ? read : undefined
+  const [after, mark] = [Number.parseInt(cursor, 36), cursor.slice(cursor.indexOf('-') + 1)]
+  return cursorOf({ last: after, mark }) === cursor ? { after, mark } : undefined
 }
 
 /** Builds the `Link` to the page after a range (RFC 8288). `path`: the path of the list as clients see it. */

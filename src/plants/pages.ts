@@ -71,6 +71,7 @@ export class Pages {
   }
 
   async #make(range: Range, best: Coding, allowsPlain: boolean): Promise<Body> {
+    // The plain page may be cached although the compressed one is not.
     const cached = this.#cache.get(range.etag)
     if (cached) this.#hits++
     const page = cached ?? (await this.#read(range))

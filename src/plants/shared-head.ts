@@ -26,6 +26,7 @@ export function shareHead(log: PlantLog) {
     return current ? inTime(next.head) : next.head
   }
 
+  /** Begins to wait at once. */
   function prepare() {
     const positions = new Set<number>()
     return { count: 0, positions, head: read(positions) }

@@ -34,7 +34,6 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: problems.bodyLength,
   FST_STATIC_FORBIDDEN_PATH: problems.notFound,
 }
 
@@ -68,7 +67,7 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   app.decorateReply('problem', undefined)
   app.decorate('pendingResponses', new WeakMap())
 
-  // Before CORS, which responds to OPTIONS.
+  // Before CORS, which responds to OPTIONS. Without `done`, a later request on a refused connection stops here.
   app.addHook('onRequest', (request, _reply, done) => {
     if (!refused.has(request.raw.socket)) done(findHeadError(request))
   })

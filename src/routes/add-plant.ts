@@ -11,7 +11,7 @@ import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
-import { revocationMs } from '../tokens/verifier.ts'
+import { verdictGraceMs } from '../tokens/verifier.ts'
 
 const schema = {
   operationId: 'createPlant',
@@ -43,10 +43,11 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
 
   app.post('/plants', { schema, preParsing: askForBody, config }, async (request, reply) => {
     const plant = request.body
+    // Malformed bytes behind this request are not answered before it is.
     app.pendingResponses.set(request.raw.socket, reply.raw)
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
-      deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
+      deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + verdictGraceMs),
       // `writable` is also false after a 400 for bytes that follow the body; it is undefined for `inject`.
       isGone: () => request.raw.socket.writable === false,
     })

@@ -6,7 +6,7 @@ import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { type ListOptions, makeListPlants } from '../plants/list-plants.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { revocationMs } from '../tokens/verifier.ts'
+import { verdictGraceMs } from '../tokens/verifier.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -41,7 +41,7 @@ export const listPlants: FastifyPluginAsyncTypebox<Options> = async (app, { log,
   app.get('/plants', { schema, preValidation: readLimit, config }, async (request, reply) => {
     const { status, headers, coding, body } = await list(request)
     // The store may have responded so late that the token has been revoked.
-    if (performance.now() > request.grant.untilMs + revocationMs) {
+    if (performance.now() > request.grant.untilMs + verdictGraceMs) {
       if (body instanceof Readable) body.destroy()
       throw new StoreUnavailable('unread', 'the verdict on the token has expired')
     }

@@ -16,7 +16,7 @@ const verdictMs = 2000
  * Time after a verdict has expired in which a request may still change or show plants. With `verdictMs`, a revocation
  * takes effect within 5 s.
  */
-export const revocationMs = 3000
+export const verdictGraceMs = 3000
 /** Precision of the last use of a token. */
 const touchMs = 60_000
 /** Maximum number of cached verdicts of each kind. */
@@ -86,9 +86,8 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
     const ownGrant = ownGrants.get(digest)
     if (ownGrant) return ownGrant
     const grant = good.get(digest)
-    const untilMs = grant?.untilMs ?? bad.get(digest)
-    // Undefined for an invalid token whose verdict is cached.
-    if (untilMs !== undefined && untilMs > monotonicNow()) return grant
+    if (grant && grant.untilMs > monotonicNow()) return grant
+    if (Number(bad.get(digest)) > monotonicNow()) return undefined
     const running = verifying.get(digest)
     if (running) return running
     if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined

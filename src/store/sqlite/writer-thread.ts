@@ -14,7 +14,7 @@ import { marginMs, pause, sharedMs, untilFree } from './locks.ts'
 import { watchWal } from './lost-wal.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
-export type Batch = { items: string[]; ids: (number | undefined)[]; notes?: NoteChange[] | undefined }
+type Batch = { items: string[]; ids: (number | undefined)[]; notes?: NoteChange[] | undefined }
 type Statement = { text: string; values: Value[] }
 export type Work = Batch | Statement
 /** `deadlineMs`: of `sharedMs`. */
@@ -60,13 +60,13 @@ function run(request: Request): void {
     transactions.commit()
     post({ done })
   } catch (error) {
-    const { message, cause = error } = error as Error
+    const { message, cause: reason = error } = error as Error
     if (!rollBack(database) || isBroken(error)) database.isSound = false
     // Even at COMMIT, which writes its commit frame to the log last.
     else if (isFull(error)) outcome = 'nothing-added'
     post({ outcome, failed: isFull(error) ? `${message}: ${options.path}` : message })
-    if (cause === cutWal) throw error
-    if (isSyncFailure(cause)) throw new Error(message, { cause: unsynced })
+    if (reason === cutWal) throw error
+    if (isSyncFailure(reason)) throw new Error(message, { cause: unsynced })
   }
 }
 
