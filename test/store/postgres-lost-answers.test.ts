@@ -69,7 +69,7 @@ function it(title: string, body: (t: Test) => unknown): void {
   tap.test(title, { skip, buffered: true }, body)
 }
 
-for (const fault of ['before', 'after', 'panic'] as const) {
+for (const fault of ['before', 'after', 'panic', 'crash'] as const) {
   it(`adds plants once if the connection breaks at the commit: ${fault}`, async (t) => {
     const { relay, store } = await start(t)
     const broken = relay.breakAt(commit, fault)
@@ -93,6 +93,21 @@ it('adds plants once if the connection breaks while the store takes the lock', a
   t.strictSame(await store.log.append([entry('c', 3)]), ['added'])
   await broken
   t.strictSame(await listNames(store), ['a', 'b', 'c'])
+})
+
+it('changes nothing if only BEGIN fails', async (t) => {
+  const { relay, store } = await start(t)
+  const note = { key: 'import/far', before: '', value: 'x' }
+  const runs: (() => Promise<unknown>)[] = [
+    () => store.log.append(twoPlants, { notes: [note] }),
+    () => store.sql.execute("INSERT INTO meta (key, value) VALUES ('a', 'b')"),
+  ]
+  for (const run of runs) {
+    void relay.breakAt('BEGIN', 'misspell')
+    await t.rejects(run(), { ...unavailable('nothing-added'), message: /syntax error/ })
+    t.ok(await run(), 'the same again')
+  }
+  t.strictSame(await listNames(store), ['a', 'b'])
 })
 
 it('repeats a read if its connection breaks', async (t) => {

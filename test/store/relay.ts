@@ -6,9 +6,11 @@ import type { Test } from 'tap'
 /**
  * `before`: the message does not reach the server; `after`: the server's response to it does not reach the client;
  * `panic`: as if the server could not sync its log after it;
+ * `crash`: as if a pooler lost the server after it: the next response is an error, then the connection ends;
+ * `misspell`: the server refuses its BEGIN, and nothing else;
  * `vanish`: as if the host of the client had lost power: nothing is transferred, and the server is not notified.
  */
-export type Fault = 'before' | 'after' | 'panic' | 'vanish'
+export type Fault = 'before' | 'after' | 'panic' | 'crash' | 'misspell' | 'vanish'
 /** An ErrorResponse (postgresql.org/docs/current/protocol-message-formats.html). */
 const panic = 'E\0\0\0\x21SPANIC\0C58030\0Mno fdatasync\0\0'
 type Pair = { client: Socket; server: Socket; cut: () => void }
@@ -91,6 +93,11 @@ export class Relay {
           client.end(panic)
         })
       },
+      crash: (data) => {
+        server.write(data)
+        server.off('data', forward).once('data', () => client.end(panic))
+      },
+      misspell: (data) => server.write(data.toString('latin1').replace('BEGIN', 'BEGUN'), 'latin1'),
       vanish: () => {
         client
           .off('close', cut)

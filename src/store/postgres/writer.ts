@@ -16,7 +16,10 @@ import { attemptMs } from './time-outs.ts'
  * transaction was committed; `none` if no such query exists; absent if the transaction changes nothing.
  */
 type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none' }
-/** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
+/**
+ * Plans a transaction. A plan that only reads (`readsOnly`) is pipelined with BEGIN. A plan that changes something waits
+ * for it, because the changes would be committed one by one if only BEGIN failed.
+ */
 type Plan<T> = (session: Session) => Promise<Planned<T>>
 
 /** `link`: for commits; `heads`: the one that reads heads; `minors`: for minor statements, which may wait for locks. */
@@ -24,11 +27,11 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
   let turn = Promise.resolve()
   let lastMinor: Promise<unknown> | undefined
 
-  function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
+  function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs, readsOnly = false) {
     const makeError = () => new Error('timed out waiting for earlier transactions')
     const done = withTimeout(turn, deadlineMs - performance.now(), makeError)
       .catch(refuse('nothing-added'))
-      .then(() => commitOnce(plan, deadlineMs))
+      .then(() => commitOnce(plan, deadlineMs, readsOnly))
     // Without the results, which the chain would keep in memory.
     turn = Promise.allSettled([turn, done]).then(() => {})
     return done
@@ -39,7 +42,7 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
    * waits for the end of that transaction, because it takes the lock, and then looks for its trace. A commit that waits
    * for the standbys confirms the transaction, which may not be on them yet.
    */
-  async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
+  async function commitOnce<T>(plan: Plan<T>, deadlineMs: number, readsOnly: boolean): Promise<T> {
     /** The transaction whose COMMIT was sent, until another attempt shows that it is not in the log. */
     let sent: { result: T; trace: QueryConfig | 'none' } | undefined
     /** True once a server had the transaction: the outcome is then unknown even if the next server lacks it. */
@@ -47,7 +50,7 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
     const attempt = async (session: Session) => {
       if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the response to COMMIT was lost')
       const locked = lockHead(session)
-      if (sent) await locked
+      if (sent || !readsOnly) await locked
       if (sent && (await session.query(sent.trace)).rows.length > 0) {
         wasFound = true
         await session.commit('COMMIT')
@@ -57,16 +60,15 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
       const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
       const changing = change && session.query(change)
-      // If the server refuses the change, COMMIT rolls back.
-      changing?.catch((error) => {
-        if (isFinal(error)) sent = undefined
-      })
+      const isRefused = changing?.then(() => false, isFinal)
       try {
-        await Promise.all([changing, session.commit('COMMIT')])
+        await session.commit('COMMIT')
+        // COMMIT has rolled back a change that the server refused.
+        if (await isRefused) sent = undefined
+        await changing
       } catch (error) {
         if (!sent) throw error
-        // The server may show plants that no standby has. Even after an error, COMMIT may have succeeded: a server that
-        // cannot sync its log stops with an error, and may recover the transaction.
+        // The server may show plants that no standby has. It may have committed even after an error, such as of a sync.
         heads.drop()
         // Not the error of the server, which would prevent another attempt.
         throw new Error((error as Error).message)
@@ -79,7 +81,7 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
   }
 
   const append: PlantLog['append'] = (entries, { deadlineMs, notes } = {}) =>
-    inTurn((session) => planBatch(session, entries, notes), deadlineMs)
+    inTurn((session) => planBatch(session, entries, notes), deadlineMs, notes === undefined)
   const execute: Sql['execute'] = (text, values = [], isMinor = false) => {
     const change = async (session: Session) => Number((await session.query({ text, values })).rowCount)
     if (!isMinor) return inTurn(async (session) => ({ result: await change(session), trace: 'none' }))
