@@ -34,13 +34,8 @@ export function syncFile(path: string): void {
  * Syncs the write-ahead log of a database, if it exists: another process may have just checkpointed and removed it.
  * `ignored`: the codes of errors to ignore.
  */
-export function syncWal(path: string, ignored = ['ENOENT']): void {
-  try {
-    syncFile(`${resolveLinks(path)}-wal`)
-  } catch (error) {
-    if (!ignored.includes(String((error as NodeJS.ErrnoException).code))) throw error
-  }
-}
+export const syncWal = (path: string, ignored = ['ENOENT']) =>
+  ignoring(ignored, () => syncFile(`${resolveLinks(path)}-wal`))
 
 /** Syncs the directory of a file, so that its name survives a power cut. */
 export function syncDirectoryOf(path: string): void {
@@ -60,11 +55,16 @@ function syncAndClose(descriptor: number): void {
 export function giveToOwner(path: string): void {
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = fs.statSync(dirname(path))
+  // In a container, root may lack the capability, or the user may not be mapped. `lchown` does not follow a link, which
+  // the owner of the directory may have created.
+  ignoring(['EPERM', 'EINVAL'], () => fs.lchownSync(path, uid, gid))
+}
+
+/** Runs `act`. Ignores errors with these codes. */
+export function ignoring(codes: string[], act: () => void): void {
   try {
-    // Does not follow a link, which the owner of the directory may have created.
-    fs.lchownSync(path, uid, gid)
+    act()
   } catch (error) {
-    // In a container, root may lack the capability, or the user may not be mapped.
-    if (!['EPERM', 'EINVAL'].includes(String((error as NodeJS.ErrnoException).code))) throw error
+    if (!codes.includes(String((error as NodeJS.ErrnoException).code))) throw error
   }
 }

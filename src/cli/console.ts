@@ -1,4 +1,5 @@
 // The output of commands: results on stdout, as text or JSON; everything else on stderr, such as progress.
+import { fstatSync, writeFile } from 'node:fs'
 import { constants } from 'node:os'
 import { printable } from '../log-text.ts'
 import type { WorkOptions } from './options.ts'
@@ -13,17 +14,21 @@ export const count = (number: number, noun: string) => `${separate(number)} ${no
 export const separate = (number: number) => number.toLocaleString('en-US')
 
 /** Prints the result of a command, as text or with --json. Rejects if it cannot be written. */
-export function printResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {
-  const line = `${asJson ? JSON.stringify(json, null, 2) : text}\n`
+export const printResult = (json: unknown, text: string, asJson: boolean | undefined) =>
+  print(`${asJson ? JSON.stringify(json, null, 2) : text}\n`)
+
+/** Writes to stdout. Rejects if this, or anything before it, cannot be written. */
+function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(line, (error) => (error ? reject(error) : resolve()))
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()))
   })
 }
 
 /** Prints the result of a command that writes a file: to stdout, or to stderr if the file is stdout (`-`). */
 export async function reportFile(file: string | undefined, facts: object, text: string, flags: WorkOptions) {
-  if (file !== '-') await printResult(facts, text, flags.json)
-  else if (!flags.quiet) console.error(flags.json ? JSON.stringify(facts) : text)
+  if (file !== '-') return printResult(facts, text, flags.json)
+  await print('')
+  if (!flags.quiet) console.error(flags.json ? JSON.stringify(facts) : text)
 }
 
 /**
@@ -35,6 +40,8 @@ export function watchOutput(): (error: unknown) => number | undefined {
   const codes = new Map<unknown, number>()
   // Ignore errors of stderr: the exit code still shows whether the command failed.
   process.stderr.on('error', () => {})
+  // Node's own function for files ignores that a full disk took only a part of the chunk.
+  if (fstatSync(1).isFile()) process.stdout._write = (chunk, _encoding, done) => writeFile(1, chunk, done)
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     codes.set(error, error.code === 'EPIPE' ? 0 : 1)
     // Later writes fail in the same way.

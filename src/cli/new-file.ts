@@ -25,6 +25,8 @@ export async function writeNewFile<T>(path: string, options: FileOptions, write:
   }
   options.signal.addEventListener('abort', discard, { once: true })
   try {
+    // Fails before anything is written if the directory cannot be synced.
+    syncDirectoryOf(target)
     const result = await write(temporary)
     giveToOwner(temporary)
     syncFile(temporary)

@@ -93,7 +93,7 @@ async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   const database = ['--database-url', pathToFileURL(path).href]
   const args = [...process.execArgv, cli, 'verify', ...database, '--json', '--quiet']
   const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
-  const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
+  const [output] = await Promise.all([child.stdout && text(child.stdout), once(child, 'close')])
   if (!output.includes('{')) throw new CommandError('the copy could not be verified, and was deleted')
   // A module that NODE_OPTIONS preloads may print before the result.
   const { plants, checksum, faults } = JSON.parse(output.slice(output.lastIndexOf('\n{') + 1))

@@ -77,7 +77,7 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'plants added after the backup have another mark')
 })
 
-test('syncs a backup before it is renamed, and its directory afterwards', async (t) => {
+test('syncs a backup before it is renamed, and its directory before and afterwards', async (t) => {
   const { path } = await make(t, 10)
   const backup = join(createDirectory(t), 'b.db')
   const synced: { isFile: boolean; isNamed: boolean }[] = []
@@ -98,6 +98,7 @@ test('syncs a backup before it is renamed, and its directory afterwards', async 
   const { signal } = new AbortController()
   await copyVerified(path, backup, { signal, progress: startProgress(true) })
   t.strictSame(synced, [
+    { isFile: false, isNamed: false },
     { isFile: true, isNamed: false },
     { isFile: false, isNamed: true },
   ])

@@ -56,6 +56,8 @@ test('names an unwritable file as the user wrote it', async (t) => {
     ['a.ndjson', 'export a.ndjson'],
     ['a.db', 'backup a.db'],
     ['r.db', `restore b.db --database-url file:r.db`],
+    // In one chunk, of which a part fits.
+    ['stdout', 'openapi >cut'],
   ]
   for (const [name, args] of cases) {
     // Limits each file to 16 KiB.
@@ -64,13 +66,13 @@ test('names an unwritable file as the user wrote it', async (t) => {
     t.match(full, { code: 1, signal: null, stdout: '' }, name)
     t.match(full.stderr, new RegExp(`^plant-store: cannot [^\n]+${name}: [^\n]+\n$`))
     t.notMatch(full.stderr, '.partial')
-    if (name === 'r.db') continue
+    if (['r.db', 'stdout'].includes(name)) continue
     const beside = args.replace(name, `no/${name}`).split(' ')
     const missing = await runCommand(beside, { DATABASE_URL: fullStore }, folder)
     const stderr = `plant-store: cannot write no/${name}: its directory does not exist\n`
     t.strictSame(missing, { code: 1, stdout: '', stderr })
   }
-  t.strictSame(readdirSync(folder), ['b.db'])
+  t.strictSame(readdirSync(folder), ['b.db', 'cut'])
 })
 
 /** Makes the checksum of a row throw. */

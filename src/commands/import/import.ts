@@ -76,11 +76,10 @@ async function run(path: string, flags: Flags): Promise<void> {
     // The results have been shown, so a signal must not print the advice.
     if (closing) await withStore(url, { mode: 'write' }, (store) => append(store, [], [closing]))
   } catch (error) {
-    const { message, syscall } = error as NodeJS.ErrnoException
+    const { message, syscall, path: at } = error as NodeJS.ErrnoException
     if (isUnwritable(error))
       throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
-    // A failed `write` is an error of stdout; other system calls are on the input.
-    const isOfInput = error instanceof InputError || (syscall !== undefined && syscall !== 'write')
+    const isOfInput = error instanceof InputError || syscall === 'read' || at === path
     throw isOfInput ? new CommandError(`${name}: ${message}`) : error
   }
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { attempt } from '../../attempt.ts'
-import { giveToOwner, syncDirectoryOf } from '../../file-system.ts'
+import { giveToOwner, ignoring, syncDirectoryOf } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 
 /** Returns the path of a URL, relative to the working directory. Throws StoreRefused if it is a directory. */
@@ -31,8 +31,9 @@ export function findPathFault(url: string): string | undefined {
 }
 
 /** Creates a directory and its parents, on stable storage. Throws StoreRefused. */
-export function makeDirectory(directory: string): void {
-  if (existsSync(directory)) return
+export function makeDirectory(directory: string) {
+  // A killed process may have created it without this sync. Our user may lack permission to read its parent.
+  if (existsSync(directory)) return ignoring(['EACCES'], () => syncDirectoryOf(directory))
   makeDirectory(dirname(resolve(directory)))
   try {
     // `recursive` would loop infinitely in /proc.

@@ -10,7 +10,7 @@ import { StoreRefused } from '../errors.ts'
 import { type Checks, refuseWrite, type Sql, type SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { makeDirectory, sqlitePath } from './path.ts'
-import { openReadOnly } from './read-only.ts'
+import { openReadOnly, refusal } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
 import { startWriter, type Writer } from './writer.ts'
 
@@ -35,7 +35,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
     return await makeStore(path, makeReader(db), writer)
   } catch (error) {
     await writer.close()
-    throw error
+    throw refusal(path, error as Error)
   }
 }
 

@@ -1,0 +1,48 @@
+// The names of new files and directories are on stable storage, or nothing is left.
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { dirname, join } from 'node:path'
+import { type Test, test } from 'tap'
+import { writeNewFile } from '../../src/cli/new-file.ts'
+import { makeDirectory } from '../../src/store/sqlite/path.ts'
+import { introduceTokens } from '../../src/tokens/first-token.ts'
+import { createDirectory } from '../support/engines.ts'
+import { openFile } from '../support/stores.ts'
+
+/** Calls `seen` with the path before each file is opened. */
+function watchOpen(t: Test, seen: (path: string) => void): void {
+  const { openSync } = fs
+  const replace = (open: typeof openSync) => {
+    fs.openSync = open
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => replace(openSync))
+  replace((path, ...rest) => {
+    seen(String(path))
+    return openSync(path, ...rest)
+  })
+}
+
+test('leaves no file in a directory that cannot be read, and therefore not synced', async (t) => {
+  const { store } = await openFile(t)
+  const directory = createDirectory(t)
+  watchOpen(t, (path) => {
+    const refusal = { code: 'EACCES', syscall: 'open', path }
+    if (path === directory) throw Object.assign(new Error('EACCES: permission denied'), refusal)
+  })
+  const [file, plantsUrl] = [join(directory, 'token'), '']
+  await t.rejects(introduceTokens(store.tokens, { file, plantsUrl }), { message: /EACCES/ })
+  const { signal } = new AbortController()
+  const write = async (path: string) => fs.writeFileSync(path, '')
+  await t.rejects(writeNewFile(join(directory, 'new'), { signal }, write), { message: /EACCES/ })
+  t.strictSame(fs.readdirSync(directory), [])
+})
+
+test('syncs the name of a directory that a killed process may have created', (t) => {
+  const opened: string[] = []
+  const directory = createDirectory(t)
+  watchOpen(t, (path) => opened.push(path))
+  makeDirectory(directory)
+  t.strictSame(opened, [dirname(directory)])
+  t.end()
+})
