@@ -7,9 +7,8 @@ import { attempt } from './attempt.ts'
 export type FileId = { dev: number; ino: number }
 
 /** True if both exist and are one file. */
-export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
-  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
-}
+export const isSameFile = (one: FileId | undefined, other: FileId | undefined) =>
+  one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 
 /**
  * Resolves links in the path of a database, which need not exist: SQLite keeps `-wal` and `-shm` next to the real file.

@@ -30,6 +30,8 @@ export async function writeNewFile<T>(path: string, options: FileOptions, write:
     const result = await write(temporary)
     giveToOwner(temporary)
     syncFile(temporary)
+    // A service may have been started on the target in the meantime.
+    checkTarget(target, options)
     if (options.replace) renameSync(temporary, target)
     else publishOnce(temporary, target)
     syncDirectoryOf(target)

@@ -25,7 +25,7 @@ of the output has the SHA-256 of the log. It is computed over one line per plant
 tabs.
 
 A service may be running on --from; the plants that it adds are copied, too. To move to --to: copy, stop the service, copy
-again, and start the service on --to. No service may run on --to before that. Over a slow network, use a smaller --batch.`
+again, and start the service on --to. Nothing else may write to --to before that. Over a slow network, use a smaller --batch.`
 
 export function define(command: Command): void {
   command

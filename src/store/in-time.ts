@@ -5,9 +5,8 @@ import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 export const storeLimitMs = 4500
 
 /** Settles like `work`; rejects with StoreUnavailable and this outcome if `work` takes longer than `limitMs`. */
-export function inTime<T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') {
-  return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
-}
+export const inTime = <T>(work: Promise<T>, limitMs = storeLimitMs, outcome: FailedOutcome = 'unread') =>
+  withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store timed out'))
 
 /** Settles like `work`, or rejects after `ms` with the result of `makeError`. */
 export function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => unknown): Promise<T> {

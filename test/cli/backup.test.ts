@@ -16,6 +16,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { count, startProgress } from '../../src/cli/console.ts'
+import { writeNewFile } from '../../src/cli/new-file.ts'
 import { copyVerified } from '../../src/commands/backup.ts'
 import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
@@ -152,7 +153,12 @@ test('--force replaces neither the database that is read nor one with a log besi
     })
     rmSync(backup + ending)
   }
-  t.strictSame(readdirSync(dirname(backup)), [])
+  const write = async (to: string) => {
+    for (const file of [to, `${backup}-wal`]) writeFileSync(file, 'late')
+  }
+  const { signal } = new AbortController()
+  await t.rejects(writeNewFile(backup, { signal, replace: true }, write), { message: /-wal exists/ })
+  t.strictSame(readdirSync(dirname(backup)), ['b.db-wal'])
   t.equal((await store.log.head()).position, 10)
 })
 

@@ -164,10 +164,13 @@ test('closes in time even while its writer waits for a lock', async (t) => {
 
 test('refuses a file that another program has locked, until it is free', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
-  const other = new DatabaseSync(path)
-  other.exec('BEGIN EXCLUSIVE')
-  await t.rejects(openFile(t, path), { message: /locked/ })
-  other.close()
+  for (const lock of ['BEGIN EXCLUSIVE', 'PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE']) {
+    const other = new DatabaseSync(path)
+    other.exec(lock)
+    await t.rejects(openFile(t, path), { message: /: the database is locked by another program$/ })
+    other.close()
+    await (await openFile(t, path)).store.close()
+  }
   const { store } = await openFile(t, path)
   t.strictSame(await add(store, 'a'), ['added'])
 })

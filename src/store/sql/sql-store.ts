@@ -38,7 +38,7 @@ export function makeSqlStore(sql: Sql, checks: Checks, onAdopt = (_id: string) =
       const before = (plants[0] as StoredPlant).position - 1
       // As an object, because json_each of PostgreSQL does not accept arrays.
       if ((await execute(put, [JSON.stringify({ ...plants }), before])) !== plants.length)
-        throw new StoreUnavailable('nothing-added', `the log does not end at ${before}`)
+        throw new StoreUnavailable('nothing-added', `another program writes to --to after plant ${before}`)
     },
   }
 }

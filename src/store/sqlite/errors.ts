@@ -1,5 +1,5 @@
 // Result codes of SQLite (sqlite.org/rescode.html). The low byte is the primary code.
-const codes = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 }
+const codes = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, protocol: 15, notADatabase: 26 }
 /** After these errors, memory and disk may differ. */
 const broken = [codes.ioError, codes.corrupt, codes.cannotOpen, codes.notADatabase]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
@@ -16,7 +16,8 @@ export const isFull = (error: unknown) => primary(error) === codes.full || codeO
 /** True if a file cannot be created or written. */
 export const isUnwritable = (error: unknown) =>
   [codes.ioError, codes.full, codes.cannotOpen].includes(primary(error))
-export const isBusy = (error: unknown) => primary(error) === codes.busy
+/** True if another program has a lock. `protocol`: SQLite has waited 10 s for one. */
+export const isBusy = (error: unknown) => [codes.busy, codes.protocol].includes(primary(error))
 /** True if the file must be reopened before the next write. */
 export const isBroken = (error: unknown) => broken.includes(primary(error))
 /** True if a sync by SQLite or by this process failed. */

@@ -3,6 +3,7 @@ import { isBusy } from './errors.ts'
 
 /** Time to wait for a lock held by another program. */
 export const lockMs = 2000
+export const lockedByOther = 'the database is locked by another program'
 const lockPollMs = 1
 /** A request stops waiting for the lock this long before its deadline, so that its outcome is certain. */
 export const marginMs = 100
@@ -18,7 +19,7 @@ export function untilFree<T>(attempt: () => T, waitMs = lockMs): T {
       return attempt()
     } catch (error) {
       if (!isBusy(error)) throw error
-      if (performance.now() > endMs) throw new Error('the database is locked by another program')
+      if (performance.now() > endMs) throw new Error(lockedByOther)
     }
     pause()
   }

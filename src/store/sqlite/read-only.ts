@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { resolveLinks, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
-import { isFull } from './errors.ts'
-import { lockMs } from './locks.ts'
+import { isBusy, isFull } from './errors.ts'
+import { lockedByOther, lockMs } from './locks.ts'
 import { refuseForeignWal, refuseOtherName, refuseStrayWal } from './own-wal.ts'
 
 const headerBytes = 100
@@ -55,8 +55,8 @@ function refuseOtherUser(path: string, owner: number): void {
 /** Returns the refusal for an error of SQLite while a database is opened. */
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
-  const reason = isFull(error) ? 'database or disk is full' : error.message
-  return new StoreRefused(`cannot open ${path}: ${reason}`, { cause: error })
+  const known = isFull(error) ? 'database or disk is full' : isBusy(error) && lockedByOther
+  return new StoreRefused(`cannot open ${path}: ${known || error.message}`, { cause: error })
 }
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */

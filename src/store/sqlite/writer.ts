@@ -88,7 +88,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
       const leftMs = Math.max(0, deadlineMs - nowMs)
       waiting.push(request)
       post({ ...work, deadlineMs: sharedMs() + leftMs })
-      const makeError = () => new StoreUnavailable('unknown', 'the writer thread timed out')
+      const makeError = () => new StoreUnavailable('unknown', 'the writer thread timed out, but may finish')
       return withTimeout(request.promise, leftMs, makeError)
     },
     /** Settles the first request. No effect if the request has timed out. */
