@@ -145,7 +145,7 @@ test('401 and 403 are sent before the body is read', async (t) => {
 
 test('100 Continue is sent once the token is verified', async (t) => {
   const { port } = await start(t)
-  const body = JSON.stringify(plant)
+  const body = JSON.stringify(plant).padEnd(16 * 1024)
   const bytes = compose(`Bearer ${token}`, body, { Expect: '100-continue' })
   const { send, answer } = open(t, port)
   send(bytes.subarray(0, -body.length))

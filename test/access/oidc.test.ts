@@ -142,7 +142,7 @@ test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which token
   const issuer = await startIssuer(t)
   const signer = await issuer.makeSigner('one')
   issuer.publish({ ...signer.jwk, kid: undefined, alg: undefined })
-  const { list } = await startAccepting(t, {
+  const { list, url } = await startAccepting(t, {
     ...issuer.env,
     OIDC_TOKEN_TYPE: 'JWT',
     OIDC_SCOPE_CLAIM: 'roles',
@@ -156,6 +156,8 @@ test('OIDC_TOKEN_TYPE, OIDC_SCOPE_PREFIX and OIDC_SCOPE_CLAIM select which token
   const without = await list(await signer.sign({ roles: ['plants:read'] }, { kid: undefined }))
   t.equal(without.status, 403)
   t.match(without.headers.get('www-authenticate'), 'scope="api://plants/plants:read"')
+  const metadata = await ask(`${url}/.well-known/oauth-protected-resource/store`, undefined)
+  t.match(metadata.text, '"scopes_supported":["api://plants/plants:read"')
 })
 
 test('refuses a header that starts with white space, which the masks of the log would miss', async (t) => {

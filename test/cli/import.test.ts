@@ -248,7 +248,7 @@ const codings: Record<string, (text: string) => Buffer> = {
   'gzip in two members': (text) => Buffer.concat([gzipSync(text.slice(0, 999)), gzipSync(text.slice(999))]),
   zstd: (text) => zstdCompressSync(text),
   'zstd after a skippable frame': (text) =>
-    Buffer.concat([Buffer.from('5a2a4d180400000000000000', 'hex'), zstdCompressSync(text)]),
+    Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zstdCompressSync(text)]),
   'zstd in two frames': (text) =>
     Buffer.concat([zstdCompressSync(text.slice(0, 999)), zstdCompressSync(text.slice(999))]),
   'UTF-8 with a byte order mark': (text) => Buffer.from(`\ufeff${text}`),
@@ -407,6 +407,15 @@ test('refuses a file that is truncated while it is read, and creates no database
     { code: 1, stderr: /input: was changed while it was read: run the same command again\n$/ },
   )
   t.notOk(existsSync(database))
+})
+
+test('reports a compressed file that cannot be read to its end', async (t) => {
+  const failing = cutInput.replace(/fs\.truncate.*/, "return given.at(-1)(Error('broken'))")
+  const path = writeInput(t, gzipSync(good.repeat(9999), { level: 0 }))
+  t.match(await spawnCli(t, ['import', path], preload(failing)).ended, {
+    code: 1,
+    stderr: /^plant-store: Error: broken/,
+  })
 })
 
 test('names the temporary directory if it is full, leaves nothing in it, and creates no database', async (t) => {

@@ -18,7 +18,7 @@ const passing: [title: string, fault: Fault][] = [
   ['a 429', slowDown],
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
   ['a 500', { status: 500, body: '{"type":"about:blank"}' }],
-  ['a 502 of a proxy', { status: 502 }],
+  ['a 504 of a proxy', { status: 504 }],
   ['a success that is not JSON', { status: 200, body: '<h1>Log in</h1>' }],
   ['a success without a plant or a list', { status: 200, body: 'null' }],
   ['a problem with unknown faults', { status: 503, body: '{"type":"about:blank","errors":[null]}' }],
@@ -75,19 +75,21 @@ test('replaces a random id that is already taken', async (t) => {
 })
 
 test('a call may have its own retry options, and reports each retry', async (t) => {
-  const { store, front } = await setUp(t, ['lost', slowDown])
+  const { store, front } = await setUp(t, ['lost', slowDown, 'lost'])
+  t.intercept(Math, 'random', { value: () => 1 })
   const told: unknown[] = []
   const onRetry = (failure: Error, attempt: number, pauseMs: number) =>
-    told.push([failure.name, attempt, pauseMs >= 0])
-  t.same(await store.add(alder, { retry: { attempts: 3, onRetry } }), alder)
+    told.push([failure.name, attempt, pauseMs])
+  t.same(await store.add(alder, { retry: { attempts: 4, maxMs: 3, onRetry } }), alder)
   t.same(told, [
-    ['PlantStoreUnreachable', 1, true],
-    ['PlantStoreError', 2, true],
+    ['PlantStoreUnreachable', 1, 1],
+    ['PlantStoreError', 2, 2],
+    ['PlantStoreUnreachable', 3, 3],
   ])
   front.faults.push('lost')
   await rejection(t, store.list({ retry: { attempts: 1, onRetry } }))
-  t.equal(told.length, 2)
-  t.equal(front.seen.length, 4)
+  t.equal(told.length, 3)
+  t.equal(front.seen.length, 5)
   front.faults.push({ status: 304 })
   t.match(await rejection(t, store.list()), { problem: { status: 304 } }, 'a 304 that was not asked for')
 })
@@ -99,8 +101,9 @@ test('the number of attempts is limited, and the error states whether the plant 
       [['lost'], ['nothing-added'], 'nothing-added', true],
       [[], ['nothing-added', 'unknown'], 'outcome-unknown', true],
       [[], ['nothing-added', 'nothing-added'], 'nothing-added', false],
+      [[], ['unread', 'overloaded'], 'overloaded', false],
       [[slowDown, slowDown], [], 'rate-limited', false],
-      [[slowDown, { status: 502 }], [], 'about:blank', true],
+      [[{ status: 502 }, slowDown], [], 'rate-limited', true],
     ]
   for (const [faults, outcomes, kind, mayBeAdded] of cases) {
     const { store, front, storeFaults } = await setUp(t, faults, { ...soon, attempts: 2 })

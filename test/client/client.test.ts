@@ -1,4 +1,5 @@
 // The client against the service: plants, pages, typed problems, tokens and aborted calls.
+import { getEventListeners } from 'node:events'
 import { Readable } from 'node:stream'
 import { inspect } from 'node:util'
 import { test } from 'tap'
@@ -168,6 +169,9 @@ test('a signal aborts a call before it starts and while it runs', { timeout: 60_
     t.equal(await rejected, reason)
   }
   t.equal(front.seen.length, 2)
+  const { signal } = new AbortController()
+  await store.list({ signal })
+  t.same(getEventListeners(signal, 'abort'), [], 'a signal for many calls does not collect listeners')
 })
 
 test('a signal aborts a call that waits for its next attempt', { timeout: 60_000 }, async (t) => {

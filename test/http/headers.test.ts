@@ -11,7 +11,11 @@ import { compose, exchange, type Parts, readAnswers, send } from '../support/wir
 const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 const open = { Authorization: undefined }
-const ranged = { ...open, Range: 'bytes=999999-', 'If-Match': '"x"' }
+const dates = {
+  'If-Modified-Since': new Date().toUTCString(),
+  'If-Unmodified-Since': new Date(0).toUTCString(),
+}
+const ranged = { ...open, ...dates, Range: 'bytes=999999-', 'If-Match': '"x"' }
 const preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }
 
 /** One response of each kind. */
@@ -22,6 +26,7 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['a list with an unknown Expect', 200, { headers: { Expect: 'more' } }],
   ['a list that has not changed', 304, { headers: { 'If-None-Match': '*' } }],
   ['a preflight', 204, { method: 'OPTIONS', headers: preflight }],
+  ['an OPTIONS that is no preflight', 204, { method: 'OPTIONS', headers: open }],
   ['the home page', 200, { target: '/', headers: open }],
   ['the docs', 200, { target: '/docs', headers: open }],
   ['the head of the docs', 200, { target: '/docs', method: 'HEAD', headers: open }],
@@ -29,6 +34,7 @@ const answers: [title: string, status: number, parts: Parts][] = [
   ['the page of a problem', 200, { target: '/problems/id-conflict', headers: open }],
   ['the contract', 200, { target: '/openapi.yaml', headers: open }],
   ['an unknown path', 404, { target: '/x' }],
+  ['a path that cannot be decoded', 400, { target: '/%ff' }],
   ['a preflight without Host', 400, { method: 'OPTIONS', headers: { Host: undefined } }],
   ['a preflight in gzip', 400, { method: 'OPTIONS', headers: { 'Transfer-Encoding': 'gzip, chunked' } }],
 ]
@@ -157,13 +163,18 @@ test('a page of a listed origin can preflight, add, list and read all headers, a
       await request(`${url}/plants?limit=x`, { headers: { origin } }),
       await request(`${url}/plants`, { headers: { origin, authorization: '' } }),
       await request(`${url}/nothing`, { headers: { origin } }),
+      await request(`${url}/openapi.yaml`, { headers: { origin } }),
     ]
     const statuses = answers.map(({ status }) => status)
-    t.same(statuses, [200, 200, 400, 401, 404])
-    if (named !== origin) t.equal(answers[1]?.headers.get('vary'), 'Origin, Accept-Encoding')
+    t.same(statuses, [200, 200, 400, 401, 404, 200])
+    if (named !== origin)
+      for (const n of [1, 5]) t.equal(answers[n]?.headers.get('vary'), 'Origin, Accept-Encoding')
     for (const { headers } of answers) {
       t.equal(headers.get('access-control-allow-origin'), origin)
-      t.match(headers.get('access-control-expose-headers'), /ETag.*Link.*Retry-After.*WWW-Authenticate/)
+      t.match(
+        headers.get('access-control-expose-headers'),
+        /ETag.*Link.*Retry-After.*WWW-Authenticate.*X-Request-Id/,
+      )
     }
   }
 })

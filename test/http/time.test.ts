@@ -186,7 +186,6 @@ test('a request that does not arrive in time gets 408, and the connection closes
   const answers = await Promise.all(partial.map((bytes) => exchange(port, bytes, Number.POSITIVE_INFINITY)))
   for (const [answer, ...more] of answers) {
     assertProblem(t, answer as NonNullable<typeof answer>, 408)
-    t.equal(answer?.headers.get('x-content-type-options'), 'nosniff')
     t.equal(answer?.headers.get('connection'), 'close')
     t.same(more, [])
   }

@@ -9,7 +9,6 @@ import { negotiate } from '../../src/plants/codings.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { countReads, openStore } from '../support/stores.ts'
-import { compose, send } from '../support/wire.ts'
 
 const decode: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
   zstd: promisify(zstdDecompress),
@@ -25,7 +24,7 @@ const accepted: [header: string | undefined, codings: string][] = [
   ['x-gzip', 'gzip,identity'],
   ['GZIP', 'gzip,identity'],
   ['gzip, deflate, br, zstd', 'zstd,br,gzip,identity'],
-  ['br;q=0.5, gzip;q=0.8', 'gzip,br,identity'],
+  ['br;q=0.5, gzip;q=0.501', 'gzip,br,identity'],
   ['gzip;q=0', 'identity'],
   ['zstd;q=0, gzip', 'gzip,identity'],
   ['identity;q=1, gzip;q=0.5', 'identity,gzip'],
@@ -38,7 +37,7 @@ const accepted: [header: string | undefined, codings: string][] = [
   ['identity;q=0.1, *;q=0.8, gzip;q=0.5', 'br,zstd,gzip,identity'],
   ['identity;q=0', 'identity'],
   ['deflate', 'identity'],
-  ['gzip;q=2, br;q=x', 'identity'],
+  ['gzip;q=2, br;q=x, zstd;q=1.5', 'identity'],
 ]
 
 test('orders codings by the weights in Accept-Encoding', async (t) => {
@@ -53,8 +52,8 @@ async function start(t: Test, plants: number, meter = noMeter) {
   )
   await store.log.append(items.map((item) => ({ item, id: undefined })))
   const counted = countReads(store)
-  const { url, port } = await startApp(t, '', { store: counted.store, meter })
-  return { url, port, reads: counted.reads, list: `[${items}]` }
+  const { url } = await startApp(t, '', { store: counted.store, meter })
+  return { url, reads: counted.reads, list: `[${items}]` }
 }
 
 /** Requests a list in a coding, without decoding it as fetch does. */
@@ -104,12 +103,4 @@ test('reads a page once, and does not compress small ones', async (t) => {
     t.equal((await ask(`${url}/plants?limit=3`, 'br')).headers['content-encoding'], undefined)
   t.equal(hits(), before + 1, 'a small page counts as found in the cache')
   t.equal((await ask(`${url}/plants?limit=3`, 'br, identity;q=0')).headers['content-encoding'], 'br')
-})
-
-test('does not compress errors', async (t) => {
-  const { port } = await start(t, 1)
-  const parts = { target: '/plants?limit=x', headers: { 'Accept-Encoding': 'gzip' } }
-  const answer = await send(port, compose(parts))
-  t.equal(answer.status, 400)
-  t.equal(answer.headers.get('content-encoding'), null)
 })

@@ -137,6 +137,14 @@ const missing: [what: string, installed: string[], message: RegExp][] = [
   ],
 ]
 
+test('Node 24.15 and newer suffice, without the Node of npm', async (t) => {
+  const file = join(createClone(t, 'fastify'), 'bin/plant-store.js')
+  for (const [version, suffices] of Object.entries({ '24.14.9': false, '24.15.0': true, '25.0.0': true })) {
+    const { stderr } = await run(process.execPath, [asOldNode.replace('20.0.0', version), file, 'serve'])
+    t.equal(!stderr.includes('or newer is required'), suffices, version)
+  }
+})
+
 for (const [what, installed, message] of missing)
   test(`an old Node with ${what} is reported in one line`, async (t) => {
     const file = join(createClone(t, ...installed), 'bin/plant-store.js')

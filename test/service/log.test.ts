@@ -97,17 +97,18 @@ test('a token is masked in every percent-encoded spelling, and the line stays JS
 
 test('tokens, passwords and values of a query are masked everywhere', async (t) => {
   const secret = 'a/secret "of" mine'
-  const { log, text } = open(t, { accessTokens: [secret, 'short'] })
+  const { log, text } = open(t, { accessTokens: [secret, 'secret-8'] })
   const { logger } = log
   const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0`
   const spaced = jwt.replace(/^eyJh/, 'ewog')
   logger.warn(
     { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') }) },
-    `${secret} ${jwt} ${spaced}`,
+    `${secret} ${jwt} ${spaced} secret-8`,
   )
   logger.warn({
     headers: { authorization: 'secret' },
     options: { password: 'secret' },
+    answer: { headers: { authorization: 'secret' } },
     connectionString: 'secret',
   })
   logger.warn(
@@ -148,7 +149,7 @@ test('as text any other line has its level, its details, and the stack of an err
   const err = { type: 'Error', message: 'odd', stack: 'Error: odd\n    at a\u009b' }
   const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a \u009b', err })
   t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a \\x9b"\n    Error: odd\n        at a\\x9b\n')
-  t.equal(toTextLines('{"time":17***}\n'), '{"time":17***}\n', 'a line that is not JSON is unchanged')
+  t.equal(toTextLines('{"time":17***}\x1b\n'), '{"time":17***}\\x1b\n', 'a line that is not JSON')
 })
 
 test('LOG_FORMAT=text writes text', async (t) => {

@@ -8,7 +8,8 @@ import { readPlants } from '../cli/imports.ts'
 import { Ledger, post } from '../store/ledger.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
-import { request, type Service, startApp, startService, token } from '../support/service.ts'
+import { preload } from '../support/processes.ts'
+import { findAdmin, request, type Service, startApp, startService, token } from '../support/service.ts'
 import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -18,7 +19,7 @@ import { compose, readAnswers } from '../support/wire.ts'
 const maxMs = 10_000
 const servedMs = 5000
 
-async function open(t: Test, service: Service, bytes: string | Buffer): Promise<Socket> {
+async function open(t: Test, service: Pick<Service, 'url'>, bytes: string | Buffer): Promise<Socket> {
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
   socket.on('error', () => {})
   t.teardown(() => socket.destroy())
@@ -59,7 +60,7 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
   const store = await openStore(database)
   await fillLarge(store)
   await store.close()
-  const service = await startService(t, { DATABASE_URL: database, ADMIN_PORT: '0' })
+  const service = await startService(t, { DATABASE_URL: database })
   const idle = await open(t, service, compose({ target: '/plants?limit=0' }))
   await once(idle, 'data')
   await open(t, service, '')
@@ -89,11 +90,19 @@ test('closes no connection before its client has received all responses', async 
 })
 
 test('an unused connection does not delay a shutdown', async (t) => {
-  const service = await startService(t, {}, createDirectory(t))
-  await open(t, service, '')
+  const service = await startService(t, { ADMIN_PORT: '0', MAX_CONNECTIONS: '2' }, createDirectory(t))
+  for (const url of [service.url, await findAdmin(service)]) await open(t, { url }, '')
   t.equal((await request(`${service.url}/plants`)).status, 200)
+  await once(await open(t, service, ''), 'close')
   const tookMs = await stop(t, service, 'SIGTERM')
   t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
+})
+
+test('exits with 1 if it cannot stop in time', async (t) => {
+  const endless = preload("import http from 'node:http'; http.Server.prototype.close = () => {}").NODE_OPTIONS
+  const NODE_OPTIONS = `${endless} ${process.env.TEST_NODE_OPTIONS ?? ''}`
+  const service = await startService(t, { NODE_OPTIONS }, createDirectory(t))
+  t.match(await service.stop(), { code: 1 })
 })
 
 test('responds to requests whose heads end after the signal', async (t) => {
