@@ -70,8 +70,9 @@ function describeUi(base: string, signIn: SignIn): FastifySwaggerUiOptions {
     ...(signIn && { initOAuth: signIn }),
     // Without a client id the page cannot use the issuer, and the CSP forbids fetching the issuer's metadata.
     transformSpecification: (contract) => {
-      if (!signIn) delete contract.components?.securitySchemes?.oidc
-      return contract
+      if (signIn) return contract
+      delete contract.components?.securitySchemes?.oidc
+      return { ...contract, security: [{ bearer: [] }] }
     },
   }
 }

@@ -26,9 +26,7 @@ export function untilFree<T>(attempt: () => T, waitMs = lockMs): T {
 }
 
 /** Blocks the thread for a moment. */
-export function pause(): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
-}
+export const pause = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
 
 /** Milliseconds of a clock shared by all threads; `performance.now()` starts at 0 in each thread. */
 export const sharedMs = () => Number(process.hrtime.bigint()) / 1e6
