@@ -1,8 +1,10 @@
 // Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join the parts.
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
+import { attempt } from './attempt.ts'
 import { listen } from './listen.ts'
 import { openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
@@ -108,11 +110,9 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
   return { store, isNew }
 }
 
-/** Derives the maximum from the limit of the process on file descriptors; 1000 if there is none, as on Windows. */
+/** Derives the maximum from the file descriptor limit of the process, which only Linux lists; elsewhere 1000. */
 function deriveMaxConnections(): number {
-  // Without the open connections, whose addresses it would look up in the DNS.
-  Object.assign(process.report, { excludeNetwork: true })
-  const { userLimits = {} }: { userLimits?: { open_files?: { soft: unknown } } } = process.report.getReport()
-  const descriptors = Number(userLimits.open_files?.soft)
-  return descriptors > 0 ? Math.max(1, Math.floor(descriptors * connectionShare)) : 1000
+  const limits = attempt(() => readFileSync('/proc/self/limits', 'utf8')) ?? ''
+  const [, descriptors] = /^Max open files +(\d+)/m.exec(limits) ?? []
+  return descriptors === undefined ? 1000 : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }

@@ -39,8 +39,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
     return isStdout ? writeVerified(from, copyOptions) : copyVerified(from, file, copyOptions)
   })
   const done = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
-  const text = `${done}; verified, SHA-256 ${report.checksum}`
-  await reportFile(file, { file, ...report }, text, options)
+  await reportFile(file, { file, ...report }, `${done}; verified, SHA-256 ${report.checksum}`, options)
 }
 
 export const advice = 'interrupted: the copy is incomplete. Run the command again'

@@ -59,14 +59,14 @@ function writeOnce(file: string, text: string): void {
     giveToOwner(file)
     syncDirectoryOf(file)
   } catch (error) {
-    const { code, message, path } = error as NodeJS.ErrnoException
+    const { code, message, path, syscall } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new SettingError(
         `FIRST_TOKEN_FILE ${file} already exists: start again; if that fails, move it away`,
       )
     /* c8 ignore next 2: the disk is full */
     // The error is not of the creation: the file exists, but is not on stable storage.
-    if (path !== file) rmSync(file, { force: true })
+    if (path !== file || syscall !== 'open') rmSync(file, { force: true })
     throw new SettingError(`FIRST_TOKEN_FILE cannot be written, so no token was created: ${message}`)
   }
 }

@@ -128,12 +128,13 @@ export class Session {
 
   /**
    * Sends a statement that commits. Rejects on a warning: if the wait for the standbys is cancelled, a COMMIT succeeds
-   * with a warning, and may still be lost.
+   * with a warning, and may still be lost. Resolves to false if the server rolled back instead.
    */
-  async commit(statement: string): Promise<void> {
+  async commit(statement: string): Promise<boolean> {
     this.#warning = undefined
-    await this.query(statement)
+    if ((await this.query(statement)).command === 'ROLLBACK') return false
     if (this.#warning !== undefined) throw new Error(`the server committed with a warning: ${this.#warning}`)
+    return true
   }
 
   /**

@@ -6,7 +6,7 @@ import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
 import { checksumOf, type Sql, writeNote } from '../sql/sql.ts'
-import { isFinal, refuse } from './failures.ts'
+import { refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 import { attemptMs } from './time-outs.ts'
@@ -60,11 +60,10 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
       const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
       const changing = change && session.query(change)
-      const isRefused = changing?.then(() => false, isFinal)
+      changing?.catch(() => {})
       try {
-        await session.commit('COMMIT')
-        // COMMIT has rolled back a change that the server refused.
-        if (await isRefused) sent = undefined
+        // The server rolls back if it refused the change.
+        if (!(await session.commit('COMMIT'))) sent = undefined
         await changing
       } catch (error) {
         if (!sent) throw error

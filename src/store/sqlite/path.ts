@@ -32,8 +32,8 @@ export function findPathFault(url: string): string | undefined {
 
 /** Creates a directory and its parents, on stable storage. Throws StoreRefused. */
 export function makeDirectory(directory: string) {
-  // A killed process may have created it without this sync. Our user may lack permission to read its parent.
-  if (existsSync(directory)) return ignoring(['EACCES'], () => syncDirectoryOf(directory))
+  // A killed process may have created it without this sync. The parent may be unreadable, or unable to sync (autofs).
+  if (existsSync(directory)) return ignoring(['EACCES', 'EINVAL'], () => syncDirectoryOf(directory))
   makeDirectory(dirname(resolve(directory)))
   try {
     // `recursive` would loop infinitely in /proc.

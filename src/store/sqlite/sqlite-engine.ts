@@ -45,8 +45,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
   const send: Writer['send'] = writer?.send ?? refuseWrite
   const append: PlantLog['append'] = async (entries, { deadlineMs, notes } = {}) => {
     const items = entries.map(({ item }) => item)
-    const ids = entries.map(({ id }) => id)
-    return (await send({ items, ids, notes }, deadlineMs)) as Outcome[]
+    return (await send({ items, ids: entries.map(({ id }) => id), notes }, deadlineMs)) as Outcome[]
   }
   const execute: Sql['execute'] = async (text, values = []) => (await send({ text, values })) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")

@@ -39,10 +39,12 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
   }, fileCheckMs).unref()
+  /** True from the failure of a full disk until something is written: an empty batch, of a probe, writes nothing. */
+  let isFull = false
   worker.on('message', (answer: Answer) => {
+    isFull = 'failed' in answer ? / is full/.test(answer.failed) : isFull && Object(answer.done).length === 0
     if ('failed' in answer) outage.reportFailure(answer.failed)
-    // An empty batch, of a probe, writes nothing: it succeeds on a full disk, too.
-    else if (typeof answer.done === 'number' || answer.done.length > 0) outage.reportRecovery()
+    else if (!isFull) outage.reportRecovery()
     requests.answer(answer)
   })
   worker.once('error', (error) => {
