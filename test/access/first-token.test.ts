@@ -9,7 +9,7 @@ import type { TokenTable } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
-import { spawnCli } from '../support/commands.ts'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { open } from '../support/stores.ts'
@@ -54,15 +54,11 @@ test('reports an existing or unwritable file in one line, and creates no token',
   const directory = createDirectory(t)
   const FIRST_TOKEN_FILE = join(directory, 'token')
   writeFileSync(FIRST_TOKEN_FILE, 'precious')
-  const { ended, output } = spawnCli(t, ['serve'], { FIRST_TOKEN_FILE, PORT: '0' }, { cwd: directory })
-  t.match(await ended, { code: 1 })
-  t.equal(
-    output()
-      .stderr.split('\n')
-      .filter((line) => !line.startsWith('{'))
-      .join('\n'),
-    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists: start again; if that fails, move it away\n`,
-  )
+  const { code, stderr } = await runCommand(['serve'], { FIRST_TOKEN_FILE, PORT: '0' }, directory)
+  t.equal(code, 1)
+  const reason = 'already exists: start again; if that fails, move it away'
+  const said = stderr.replaceAll(/^\{.*\n/gm, '')
+  t.equal(said, `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} ${reason}\n`)
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
   const store = await open(t, `file:${join(directory, 'data', 'plants.db')}`)
   await t.rejects(introduce(store.tokens, join(directory, 'no', 'token')), {

@@ -5,19 +5,16 @@ import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
 import { noMeter } from '../../src/metrics.ts'
 import { describeFailure } from '../../src/outage.ts'
-import { loadSettings } from '../../src/settings.ts'
 import { makeJwtVerifier } from '../../src/tokens/issued-tokens.ts'
-import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { cacheKeys } from '../../src/tokens/issuer-keys.ts'
 import { createDirectory } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 import { collectLines, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { listen } from '../support/wire.ts'
-import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
+import { audience, issuerIn, startAccepting, startIssuer, startSigning } from './issuer.ts'
 import { callers } from './start.ts'
 
-const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
 const keysOf = (env: NodeJS.ProcessEnv, options = {}) =>
   cacheKeys(issuerIn(env), { logger: silent, ...options })
 const fail: RequestListener = (_request, response) => void response.writeHead(500).end()
@@ -85,21 +82,14 @@ test('describes a failure, whatever value was thrown', async (t) => {
 
 test('a proxy that refuses or breaks a connection does not crash the service', async (t) => {
   const { sign } = await (await startIssuer(t)).makeSigner('one')
-  const tokens = await Promise.all(
-    ['a', 'b', 'c', 'd'].map((kid) => sign({ iss: 'https://issuer.example' }, { kid })),
-  )
+  const iss = 'https://issuer.example'
+  const tokens = await Promise.all(['a', 'b', 'c', 'd'].map((kid) => sign({ iss }, { kid })))
   const refuse = async (head: string, reason: RegExp) => {
     let connections = 0
     const server = createServer(answer(head)).on('connection', () => connections++)
-    const proxy = `http://127.0.0.1:${await listen(t, server)}`
-    const { url, logs } = await startService(
-      t,
-      {
-        ...{ OIDC_ISSUER: 'https://issuer.example', OIDC_AUDIENCE: audience, NODE_USE_ENV_PROXY: '1' },
-        ...{ HTTPS_PROXY: proxy, https_proxy: proxy, NO_PROXY: '', no_proxy: '' },
-      },
-      createDirectory(t),
-    )
+    const HTTPS_PROXY = `http://127.0.0.1:${await listen(t, server)}`
+    const env = { OIDC_ISSUER: iss, OIDC_AUDIENCE: audience, NODE_USE_ENV_PROXY: '1', HTTPS_PROXY }
+    const { url, logs } = await startService(t, env, createDirectory(t))
     const { list } = callers(url)
     t.match(JSON.parse(await logs(/^(.*cannot be loaded.*)\n/m)).reason, reason, head)
     for (const token of tokens) t.equal((await list(token)).status, 503, head)

@@ -4,11 +4,14 @@ import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { type Meter, noMeter } from '../../src/metrics.ts'
+import { loadSettings } from '../../src/settings.ts'
+import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { collectLines } from '../support/stores.ts'
 import { listen } from '../support/wire.ts'
 import { start } from './start.ts'
 
 export const audience = 'https://plants.example/store'
+export const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
 
 /** Shared, because generating an RSA key is slow. */
 let rsa: KeyPairKeyObjectResult | undefined
@@ -33,9 +36,7 @@ export async function startIssuer(t: Test, path = '/realm') {
           issuer: url,
           jwks_uri: `http://127.0.0.1:${port}/keys`,
         }
-    response
-      .writeHead(body ? 200 : 404, { 'content-type': 'application/json' })
-      .end(JSON.stringify(body || {}))
+    response.writeHead(body ? 200 : 404).end(JSON.stringify(body || {}))
   })
   const port = await listen(t, server)
   const url = `http://127.0.0.1:${port}${path}`
@@ -43,14 +44,8 @@ export async function startIssuer(t: Test, path = '/realm') {
   async function makeSigner(kid: string, alg = 'ES256') {
     const { publicKey, privateKey } = await makeKeys(alg)
     const nowS = Math.floor(Date.now() / 1000)
-    const usual = {
-      iss: url,
-      aud: audience,
-      sub: 'gardener',
-      exp: nowS + 300,
-      iat: nowS,
-      scope: 'plants:read plants:write',
-    }
+    const scope = 'plants:read plants:write'
+    const usual = { iss: url, aud: audience, sub: 'gardener', exp: nowS + 300, iat: nowS, scope }
     const sign = (claims: Record<string, unknown> = {}, header = {}) =>
       new SignJWT({ ...usual, ...claims } as JWTPayload)
         .setProtectedHeader({ alg, kid, typ: 'at+jwt', ...header })

@@ -2,16 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { noMeter } from '../../src/metrics.ts'
-import { loadSettings, settingRows } from '../../src/settings.ts'
+import { settingRows } from '../../src/settings.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { makeJwtVerifier, type Reason, readJwt, reasons } from '../../src/tokens/issued-tokens.ts'
-import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { audience, startAccepting, startIssuer, startSigning } from './issuer.ts'
+import { audience, issuerIn, startAccepting, startIssuer, startSigning } from './issuer.ts'
 import { ask } from './start.ts'
-
-const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
 
 const base64url = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
@@ -39,8 +36,6 @@ test('a token of the issuer is accepted with each algorithm, for its scopes', as
     t.equal((await list(await sign({ scope: '', [claim]: ['plants:read'] }))).status, 200, claim)
   t.equal((await list(await sign({ scope: 'plants:*' }))).status, 403)
   for (const aud of [[audience], ['other', audience]]) t.equal((await list(await sign({ aud }))).status, 200)
-  const missing = await list(undefined)
-  t.equal(missing.headers.get('www-authenticate'), `Bearer realm="plant-store", ${metadata}`)
 })
 
 test('forged and malformed tokens are refused, and no URL in them is fetched', async (t) => {
@@ -57,29 +52,19 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
   const [head, body, signature] = token.split('.') as [string, string, string]
   const header = { alg: 'ES256', kid: 'good', typ: 'at+jwt' }
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString())
-  const nowS = Date.now() / 1000
   const raw = (text: string) => `${head}.${base64url(text)}.${signature}`
   const odd = {
     'no signature': `${head}.${body}.`,
     'two parts': `${head}.${body}`,
     'four parts': `${token}.x`,
-    'alg none': `${base64url({ ...header, alg: 'none' })}.${body}.`,
-    'HS256 by the public key': `${base64url({ ...header, alg: 'HS256', kid: 'rsa' })}.${body}.${signature}`,
     'an algorithm that does not fit the key': `${base64url({ ...header, alg: 'ES384' })}.${body}.${signature}`,
-    'no alg': `${base64url({ typ: 'at+jwt' })}.${body}.${signature}`,
-    'alg a list': `${base64url({ ...header, alg: ['ES256'] })}.${body}.${signature}`,
     'an unknown key': await other.sign(),
     'an unknown key with our kid': await other.sign({}, { kid: 'good' }),
     'an embedded key': await other.sign({}, { jwk: other.jwk, kid: 'good' }),
     jku: await other.sign({}, { jku: `http://127.0.0.1:${issuer.port}/evil`, kid: 'good' }),
     'kid a path': await other.sign({}, { kid: '../../dev/null' }),
-    'kid a number': `${base64url({ ...header, kid: 7 })}.${body}.${signature}`,
-    'kid too long': `${base64url({ ...header, kid: 'k'.repeat(257) })}.${body}.${signature}`,
     'a zero signature': `${head}.${body}.${Buffer.alloc(64).toString('base64url')}`,
     'a changed claim': `${head}.${base64url({ ...claims, sub: 'admin' })}.${signature}`,
-    crit: `${base64url({ ...header, crit: ['exp'] })}.${body}.${signature}`,
-    b64: `${base64url({ ...header, b64: true })}.${body}.${signature}`,
-    zip: `${base64url({ ...header, zip: 'DEF' })}.${body}.${signature}`,
     padded: `${token}=`,
     'standard base64': token.replace(/[-_]/g, '+').concat('/'),
     'base64url that is not canonical': `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'z'}`,
@@ -89,24 +74,7 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
     'claims that are a list': raw('[]'),
     'claims that are not UTF-8': `${head}.${Buffer.from([0x7b, 0xff, 0x7d]).toString('base64url')}.${signature}`,
     huge: await good.sign({ padding: 'x'.repeat(8000) }),
-    'typ JWT': await good.sign({}, { typ: 'JWT' }),
-    'no typ': await good.sign({}, { typ: undefined }),
-    'typ a number': `${base64url({ ...header, typ: 1 })}.${body}.${signature}`,
-    'iss with a trailing slash': await good.sign({ iss: `${issuer.url}/` }),
-    'iss in capitals': await good.sign({ iss: issuer.url.toUpperCase() }),
-    'iss a list': await good.sign({ iss: [issuer.url] as never }),
-    'aud with a trailing slash': await good.sign({ aud: `${audience}/` }),
-    'exp past': await good.sign({ exp: nowS - 31 }),
     'exp 1e400': raw(JSON.stringify(claims).replace(/"exp":\d+/, '"exp":1e400')),
-    'exp zero': await good.sign({ exp: 0 }),
-    'sub empty': await good.sign({ sub: '' }),
-    'sub with a line feed': await good.sign({ sub: 'a\nb' }),
-    'sub too long': await good.sign({ sub: 'x'.repeat(256) }),
-    'sub a number': await good.sign({ sub: 7 as never }),
-    nonce: await good.sign({ nonce: 'x' }),
-    at_hash: await good.sign({ at_hash: 'x' }),
-    c_hash: await good.sign({ c_hash: 'x' }),
-    events: await good.sign({ events: {} }),
   }
   const [before, startMs] = [issuer.fetches, performance.now()]
   const waiting: string[] = []
@@ -173,23 +141,34 @@ test('refuses a header that starts with white space, which the masks of the log 
   }
 })
 
-test('refuses a missing, malformed or wrong claim, and names the reason', async (t) => {
+type Change = Record<string, unknown>
+
+test('refuses a missing, malformed or wrong claim or header, and names the reason', async (t) => {
   const { issuer, sign } = await startSigning(t)
   const { list, refused } = await startAccepting(t, issuer.env)
-  const late = Date.now() / 1000 + 60
-  const table: [Reason, claims: Record<string, unknown>[]][] = [
-    ['claims', [{ iss: undefined }, { aud: undefined }, { exp: undefined }, { sub: undefined }]],
-    ['claims', [{ iss: 7 }, { aud: [7] }, { exp: '1' }, { sub: 'ä' }, { nbf: '0' }, { iat: null }]],
-    ['time', [{ exp: 1 }, { nbf: late }, { iat: late }]],
-    ['issuer', [{ iss: 'https://other.example' }]],
-    ['audience', [{ aud: 'other' }]],
-    ['kind', [{ cnf: {} }]],
+  const { url: iss } = issuer
+  const nowS = Date.now() / 1000
+  const [, ...rest] = (await sign()).split('.')
+  const forge = (header: Change) =>
+    [base64url({ alg: 'ES256', kid: 'one', typ: 'at+jwt', ...header }), ...rest].join('.')
+  const table: [Reason, make: (change: Change) => string | Promise<string>, Change[]][] = [
+    ['claims', sign, [{ iss: undefined }, { aud: undefined }, { exp: undefined }, { sub: undefined }]],
+    ['claims', sign, [{ iss: 7 }, { aud: [7] }, { exp: '1' }, { sub: 7 }, { nbf: '0' }, { iat: null }]],
+    ['claims', sign, [{ iss: [iss] }, { sub: '' }, { sub: 'ä' }, { sub: 'a\nb' }, { sub: 'x'.repeat(256) }]],
+    ['time', sign, [{ exp: 0 }, { exp: nowS - 31 }, { nbf: nowS + 60 }, { iat: nowS + 60 }]],
+    ['issuer', sign, [{ iss: 'https://other.example' }, { iss: `${iss}/` }, { iss: iss.toUpperCase() }]],
+    ['audience', sign, [{ aud: 'other' }, { aud: `${audience}/` }]],
+    ['kind', sign, [{ cnf: {} }, { nonce: 'x' }, { at_hash: 'x' }, { c_hash: 'x' }, { events: {} }]],
+    ['header', forge, [{ kid: 7 }, { kid: 'k'.repeat(257) }]],
+    ['header', forge, [{ crit: ['exp'] }, { b64: true }, { zip: 'DEF' }]],
+    ['algorithm', forge, [{ alg: 'none' }, { alg: 'HS256' }, { alg: undefined }, { alg: ['ES256'] }]],
+    ['type', forge, [{ typ: 'JWT' }, { typ: undefined }, { typ: 1 }]],
   ]
-  for (const [reason, faulty] of table)
-    for (const claims of faulty) {
+  for (const [reason, make, changes] of table)
+    for (const change of changes) {
       const before = Number(refused()[reason])
-      t.equal((await list(await sign(claims))).status, 401, JSON.stringify(claims))
-      t.equal(refused()[reason], before + 1, JSON.stringify(claims))
+      t.equal((await list(await make(change))).status, 401, JSON.stringify(change))
+      t.equal(refused()[reason], before + 1, JSON.stringify(change))
     }
 })
 

@@ -102,7 +102,6 @@ for (const engine of engines) {
       const expected = JSON.stringify(realPlants)
       const sent = realPlants.map((plant, id) => compose({ body: JSON.stringify({ ...plant, id }) }))
       const answers = await exchange(port, Buffer.concat(sent), sent.length)
-      t.equal(answers.length, 625)
       t.equal(`[${answers.map(({ text }) => text)}]`, expected)
       t.equal((await request(`${url}/plants`)).text, expected)
     })

@@ -9,36 +9,24 @@ export type Action =
   | { kind: 'cut'; lose: number }
   | { kind: 'fault'; fault: Fault }
 
-const action: fc.Arbitrary<Action> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('add' as const),
-      id: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
-      ends: fc.constantFrom('answered', 'answered', 'answered', 'leaves', 'is late'),
-    }),
-  },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('list' as const),
-      after: fc.constantFrom(0, 0, 1, 130),
-      limit: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 1, 2, 5, 139),
-      leaves: fc.constantFrom(false, false, false, true),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('cut' as const), lose: fc.integer({ min: 0, max: 4 }) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('fault' as const),
-      fault: fc.constantFrom<Fault>('refused', 'lost', 'added-and-lost'),
-    }),
-  },
-)
+const add = fc.record({
+  kind: fc.constant('add' as const),
+  id: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
+  ends: fc.constantFrom('answered', 'answered', 'answered', 'leaves', 'is late'),
+})
+const list = fc.record({
+  kind: fc.constant('list' as const),
+  after: fc.constantFrom(0, 0, 1, 130),
+  limit: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 1, 2, 5, 139),
+  leaves: fc.constantFrom(false, false, false, true),
+})
+const cut = fc.record({ kind: fc.constant('cut' as const), lose: fc.integer({ min: 0, max: 4 }) })
+const fault = fc.record({
+  kind: fc.constant('fault' as const),
+  fault: fc.constantFrom<Fault>('refused', 'lost', 'added-and-lost'),
+})
+const often = [add, list].map((arbitrary) => ({ weight: 5, arbitrary }))
+const action: fc.Arbitrary<Action> = fc.oneof(...often, cut, fault)
 /** The actions of each client. */
 export const scripts = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), {
   minLength: 2,

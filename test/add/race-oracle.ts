@@ -115,8 +115,7 @@ export class Oracle {
       const times = this.#log.entries.filter((one) => one === entry).length
       const there = times > 0 || this.#cut.has(entry)
       if (times > 1) this.object('a plant was added twice')
-      if (told.length !== 1 && !gone) this.object(`${told.length} answers`)
-      if (told.length > 1) this.object('two answers')
+      if (told.length > 1 || (told.length === 0 && !gone)) this.object(`${told.length} answers`)
       if (there && told[0] === 'nothing-added') this.object('nothing-added, but the plant is in the log')
     }
   }

@@ -17,8 +17,6 @@ test('the first start prints one token and a working curl line; the second print
   const [, line] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
   t.ok(printed)
   t.equal(stdout.match(/plant_\w+/g)?.length, 2, 'the token is printed alone and in the curl line')
-  t.match(stdout, /\nlistening on http:\/\/127\.0\.0\.1:\d+\n$/)
-  t.ok(existsSync(join(directory, 'data', 'plants.db')), 'creates the data directory')
   const headers = { authorization: `Bearer ${printed}` }
   await request(`${first.url}/v1/plants`, { body: { name: 'a', tag: '' }, headers })
   const answered = await promisify(execFile)('sh', ['-c', line as string])
@@ -29,7 +27,6 @@ test('the first start prints one token and a working curl line; the second print
   t.match(second.output().stdout, /^store: [^\n]+\nvalid tokens: 1\. [^\n]+\nlistening on http:\/\/\S+\n$/)
   t.equal((await request(`${second.url}/v1/plants`, { headers })).text, '[{"name":"a","tag":""}]')
   const list = JSON.parse((await runCommand(['token', 'list', '--json'], {}, directory)).stdout)
-  t.equal(list.length, 1)
   t.match(list, [{ name: 'first', scopes: ['plants:read', 'plants:write'], expires: null }])
 })
 

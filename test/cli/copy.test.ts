@@ -1,26 +1,21 @@
 // copy: moves a whole store to another database and back, even if it is interrupted. A refused target is unchanged.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import tap, { before, test } from 'tap'
+import tap, { before, type Test, test } from 'tap'
 import { count } from '../../src/cli/console.ts'
 import { copyStore } from '../../src/commands/copy.ts'
 import { nameDatabase } from '../../src/store/engines.ts'
 import { runCommand } from '../support/commands.ts'
 import { addToken, beginCopy, between, copy, fill, openRenamed, sumLog, verify } from '../support/copies.ts'
-import {
-  createDirectory,
-  type Engine,
-  engines,
-  findEngine,
-  sharedServer,
-  sqlite,
-} from '../support/engines.ts'
+import { createDirectory, engines, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 import { quickest } from './imports.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 10_000
+
+const make = async (t: Test) => open(t, await sqlite.createDatabase(t))
 
 /** A store of 100 plants that the tests only read. */
 let url: string
@@ -32,11 +27,9 @@ before(async () => {
 })
 
 test('copies a store between SQLite and each engine despite a kill and a signal each way', async (t) => {
+  const first = await sqlite.createDatabase(t)
   const chain = [...engines.toReversed(), sqlite].map(({ createDatabase }) => createDatabase(t))
-  const [first, ...others] = (await Promise.all([sqlite.createDatabase(t), ...chain])) as [
-    string,
-    ...string[],
-  ]
+  const others = await Promise.all(chain)
   const last = others.at(-1) as string
   const original = await open(t, first)
   await fill(original, plants)
@@ -53,12 +46,9 @@ test('copies a store between SQLite and each engine despite a kill and a signal 
       held = (await target.log.head()).position
       t.ok(held < plants, `at ${held} plants`)
     }
-    const { code, stdout, stderr } = await copy(way.from, way.to)
-    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-    t.equal(
-      stdout,
-      `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
-    )
+    const copied = `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}`
+    const stdout = `${copied}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`
+    t.strictSame(await copy(way.from, way.to), { code: 0, stdout, stderr: '' })
   }
   t.match(await verify(last), { code: 0, plants, checksum, faultCount: 0 })
   const copied = await open(t, last)
@@ -90,8 +80,7 @@ test('copies a source in use, and copies later additions when it is run again', 
 })
 
 test('handles signals between two batches that are compared', async (t) => {
-  const make = async () => open(t, await sqlite.createDatabase(t))
-  const [source, target] = [await make(), await make()]
+  const [source, target] = [await make(t), await make(t)]
   await fill(source, 100)
   await copyStore(source, target, { batch: 100, onProgress() {} })
   const turns = new Set<number>()
@@ -102,8 +91,7 @@ test('handles signals between two batches that are compared', async (t) => {
 })
 
 test('copies no note of an import that is ahead of the copied plants', async (t) => {
-  const make = async () => open(t, await sqlite.createDatabase(t))
-  const [source, target] = [await make(), await make()]
+  const [source, target] = [await make(t), await make(t)]
   await fill(source, 10)
   const note = { key: 'import/x', value: '{}', before: '' }
   const notes = async () => {
@@ -140,10 +128,8 @@ for (const engine of engines)
     const names = ['a', 'b', 'c']
     for (const [index, name] of names.entries())
       await addToken(source, name, { createdAt: index, expiresAt: 2 ** 52 })
-    t.match(await copy(from, to), {
-      code: 0,
-      stdout: /^copied 0 plants and 3 tokens from .*; both contain 0/,
-    })
+    const stdout = /^copied 0 plants and 3 tokens from .*; both contain 0/
+    t.match(await copy(from, to), { code: 0, stdout })
     const [a, b, c] = (await source.tokens.all()).map(({ id }) => id) as [string, string, string]
     await source.tokens.revoke(a, 3)
     await target.tokens.revoke(b, 4)
@@ -213,9 +199,9 @@ test('reports a store that cannot be opened in one line without its password', {
     ['mysql://a:s3cret@h/plants', url, /--from must start with file:/],
   ]
   for (const [from, to, reason] of cases) {
-    const { code, stdout, stderr } = await copy(from, to)
-    t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: reason })
-    t.notMatch(stderr, /s3cret|\n {4}at |DATABASE_URL/)
+    const refused = await copy(from, to)
+    t.match(refused, { code: 1, stdout: '', stderr: reason })
+    t.notMatch(refused.stderr, /s3cret|\n {4}at |DATABASE_URL/)
   }
   t.notOk(existsSync(join(directory, 'no')), 'creates nothing')
   for (const args of [[], ['--from', url], ['--from', url, '--to', url, '--batch', '0']])
@@ -223,7 +209,7 @@ test('reports a store that cannot be opened in one line without its password', {
 })
 
 /** Statements that break a running copy, and that repair it. */
-const failures: [part: 'source' | 'target', from: Engine, strike: string, mend: string, reason: string][] = [
+const failures = [
   ['source', postgres, 'ALTER TABLE plants RENAME TO away', 'ALTER TABLE away RENAME TO plants', ''],
   [
     'target',
@@ -232,7 +218,7 @@ const failures: [part: 'source' | 'target', from: Engine, strike: string, mend: 
     'DROP TRIGGER full',
     'full',
   ],
-]
+] as const
 
 for (const [part, first, strike, mend, reason] of failures)
   test(`fails with one line if the ${part} fails, and resumes when it is run again`, {

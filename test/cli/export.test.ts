@@ -9,7 +9,7 @@ import { writeNewFile } from '../../src/cli/new-file.ts'
 import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import { open, type Store } from '../support/stores.ts'
+import { open } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { tamper } from './damage.ts'
 import { fixture, quickest } from './imports.ts'
@@ -19,10 +19,6 @@ const odd: NewPlant[] = [
   { name: ' 山椒 🌿\u2028', tag: 'Sep=' },
   { name: 'a,b;c', tag: '\ufeff=1+1 ', id: Number.MAX_SAFE_INTEGER },
 ]
-
-async function add(store: Store, plants: NewPlant[]): Promise<void> {
-  await store.log.append(plants.map(({ id, name, tag }) => ({ item: JSON.stringify({ name, tag }), id })))
-}
 
 /** Exports into a new file of this name; resolves to its contents. */
 async function readExport(t: Test, url: string, name: string, ...more: string[]): Promise<Buffer> {
@@ -36,7 +32,8 @@ for (const { name, createDatabase } of engines) {
   test(`${name}: exports what was added, in each format and coding`, async (t) => {
     const url = await createDatabase(t)
     const plants = [...fixture, ...odd]
-    await add(await open(t, url), plants)
+    const { log } = await open(t, url)
+    await log.append(plants.map(({ id, name, tag }) => ({ item: JSON.stringify({ name, tag }), id })))
     const lines = plants.map((plant) => `${JSON.stringify(plant)}\n`).join('')
     t.equal((await readExport(t, url, 'all.ndjson')).toString(), lines)
     t.equal(gunzipSync(await readExport(t, url, 'all.jsonl.GZ')).toString(), lines)

@@ -1,13 +1,12 @@
 // import: which inputs are added, and which are refused. An input is checked as a whole before anything is added.
-import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
-import { cli, runCommand, spawnCli } from '../support/commands.ts'
+import { cli, runCommand, runShell, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { inherited, preload, spawnProgram } from '../support/processes.ts'
+import { preload, spawnProgram } from '../support/processes.ts'
 import { fixture, pipeImport, quickest, readPlants, shareStore, writeInput, written } from './imports.ts'
 
 const good = '{"name":"a","tag":""}\n'
@@ -331,15 +330,10 @@ test('a dry run reports all faults, compares ids with an existing store, and cre
   for (const { createDatabase } of engines) {
     const url = await createDatabase(t)
     const path = writeInput(t, '{"name":"b","tag":"","id":1}\n')
-    t.match(await dryRun(path, url), {
-      code: 0,
-      stdout: /^1 valid, 0 conflicting, 0 rejected; nothing was added to /,
-    })
+    const nothing = ', 0 rejected; nothing was added to '
+    t.match(await dryRun(path, url), { code: 0, stdout: `1 valid, 0 conflicting${nothing}` })
     await pipeImport(t, url, '{"name":"a","tag":"","id":1}\n')
-    t.match(await dryRun(path, url), {
-      code: 1,
-      stdout: /^0 valid, 1 conflicting, 0 rejected; nothing was added to /,
-    })
+    t.match(await dryRun(path, url), { code: 1, stdout: `0 valid, 1 conflicting${nothing}` })
   }
   const directory = createDirectory(t)
   t.match(await dryRun(writeInput(t, good), `file:${directory}/no/plants.db`), { code: 0 })
@@ -352,10 +346,8 @@ test('imports a pipe like a file', async (t) => {
     code: 1,
     stderr: /^stdin: line 2: name is required; [^\n]+\nplant-store: stdin: nothing was added/,
   })
-  t.match(JSON.parse((await pipeImport(t, url, `[${good}]`, '--json')).stdout), {
-    added: 1,
-    database: String,
-  })
+  const { stdout } = await pipeImport(t, url, `[${good}]`, '--json')
+  t.match(JSON.parse(stdout), { added: 1, database: String })
   t.match(await pipeImport(t, url, `[${good}]`), {
     code: 0,
     stderr: 'stdin: 1 plant already imported\nstdin: no new plants\n',
@@ -373,11 +365,8 @@ const singleBytes = `
 
 test('detects the form and the coding of an input that arrives byte by byte', async (t) => {
   const [header, row] = ['name;tag\n', 'a;\n']
-  for (const input of [
-    header + row,
-    gzipSync(header + row),
-    bytes(zstdCompressSync(header), zstdCompressSync(row)),
-  ]) {
+  const zstds = bytes(zstdCompressSync(header), zstdCompressSync(row))
+  for (const input of [header + row, gzipSync(header + row), zstds]) {
     const env = { ...preload(singleBytes), DATABASE_URL: await sqlite.createDatabase(t) }
     const ran = await spawnCli(t, ['import', writeInput(t, input)], env).ended
     t.match(ran, { code: 0, stdout: /^1 added/, stderr: '' })
@@ -397,15 +386,9 @@ const cutInput = `
 test('refuses a file that is truncated while it is read, and creates no database', async (t) => {
   const database = join(createDirectory(t), 'plants.db')
   const env = { ...preload(cutInput), DATABASE_URL: `file:${database}` }
-  const { code, stderr } = await spawnCli(
-    t,
-    ['import', writeInput(t, `name,tag\n${'Alder,\n'.repeat(40_000)}`)],
-    env,
-  ).ended
-  t.match(
-    { code, stderr },
-    { code: 1, stderr: /input: was changed while it was read: run the same command again\n$/ },
-  )
+  const path = writeInput(t, `name,tag\n${'Alder,\n'.repeat(40_000)}`)
+  const stderr = /input: was changed while it was read: run the same command again\n$/
+  t.match(await spawnCli(t, ['import', path], env).ended, { code: 1, stderr })
   t.notOk(existsSync(database))
 })
 
@@ -433,10 +416,7 @@ test('names the temporary directory if it is full, leaves nothing in it, and cre
 test('shows at most ten faults on a terminal', async (t) => {
   const path = writeInput(t, '{}\n'.repeat(12))
   const script = `stty cols 200; '${process.execPath}' '${cli}' import '${path}' --dry-run`
-  const { stdout: shown } = spawnSync('script', ['-qec', script, '/dev/null'], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
+  const { stdout: shown } = await runShell(t, `script -qec "${script}" /dev/null`)
   t.equal(shown.match(/: line \d+: /g)?.length, 10)
 })
 
@@ -446,12 +426,10 @@ test('reads an endless line in bounded memory, even if compressed to a kilobyte'
   truncateSync(huge, hugeBytes)
   const bomb = writeInput(t, gzipSync(bytes(good, '{', Buffer.alloc(hugeBytes, ' '), '\n')))
   const report = `process.on('exit', () => console.error(fs.readFileSync('/proc/self/status', 'utf8')))`
-  const instrument = `data:text/javascript,${encodeURIComponent(`import fs from 'node:fs'; ${report}`)}`
   for (const path of [huge, bomb]) {
     const DATABASE_URL = await sqlite.createDatabase(t)
-    const env = { ...inherited(), DATABASE_URL }
-    const args = ['--import', instrument, cli, 'import', path]
-    const { stderr } = await spawnProgram(t, process.execPath, args, { env }).ended
+    const env = { ...preload(`import fs from 'node:fs'; ${report}`), DATABASE_URL }
+    const { stderr } = await spawnCli(t, ['import', path], env).ended
     t.match(stderr, /line 2: is longer than 1024 KiB/)
     const most = Number(/^VmHWM:\s+(\d+)/m.exec(stderr)?.[1]) / 1024
     t.ok(most < 256, `${most} MiB`)

@@ -122,10 +122,8 @@ test('reports an invalid value in one line that names the setting and the expect
   for (const [name, values] of Object.entries(bad))
     for (const value of values) {
       const [given, message = ''] = [value].flat()
-      const expected = {
-        constructor: SettingError,
-        message: new RegExp(`^${name} (must|is|has|does) [^\\n]+$`),
-      }
+      const form = new RegExp(`^${name} (must|is|has|does) [^\\n]+$`)
+      const expected = { constructor: SettingError, message: form }
       const error = t.throws(() => read({ [name]: given }), expected, `${name}=${given}`)
       t.ok(String((error as Error).message).startsWith(message), String(error))
     }
@@ -136,13 +134,11 @@ test('reports an invalid value in one line that names the setting and the expect
     t.throws(() => read({ ...issuer, OIDC_JWKS_URL }), { message: /^OIDC_JWKS_URL must be an https URL / })
 })
 
-type Row = { name: string; value: string | null; from: string }
-
 /** What `plant-store config` shows, by the names of the settings. */
 async function showConfig(args: string[], env: NodeJS.ProcessEnv, directory: string) {
   const { stdout } = await runCommand(['config', '--json', ...args], env, directory)
   if (stdout.includes('secret')) throw new Error(`a secret is shown: ${stdout}`)
-  const rows = JSON.parse(stdout) as Row[]
+  const rows = JSON.parse(stdout) as { name: string; value: string | null; from: string }[]
   return Object.fromEntries(rows.map(({ name, value, from }) => [name, `${value} (${from})`]))
 }
 

@@ -16,20 +16,17 @@ const maxInstallBytes = 72 * 1024
 const project = createDirectory(tap)
 
 test('the client is packed and installed, offline', async (t) => {
-  const packed = await run('npm', ['pack', '--json', '-w', 'client', '--pack-destination', project], {
-    cwd: root,
-  })
+  const pack = ['pack', '--json', '-w', 'client', '--pack-destination', project]
+  const packed = await run('npm', pack, { cwd: root })
   t.equal(packed.code, 0, packed.stderr)
   const [{ filename, files, unpackedSize }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
-  const other = files
-    .map(({ path }: { path: string }) => path)
-    .filter((path: string) => !path.startsWith('dist/'))
+  const paths: string[] = files.map(({ path }: { path: string }) => path)
+  const other = paths.filter((path) => !path.startsWith('dist/'))
   t.same(other.sort(), ['LICENSE', 'README.md', 'package.json'])
   t.ok(unpackedSize < maxInstallBytes, `${unpackedSize} bytes installed`)
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }')
-  const installed = await run('npm', ['install', '--offline', '--ignore-scripts', `./${filename}`], {
-    cwd: project,
-  })
+  const install = ['install', '--offline', '--ignore-scripts', `./${filename}`]
+  const installed = await run('npm', install, { cwd: project })
   t.equal(installed.code, 0, installed.stderr)
 })
 

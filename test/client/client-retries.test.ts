@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
 import { token } from '../support/service.ts'
@@ -129,22 +130,15 @@ test('retries after a silent attempt', { timeout: 60_000 }, async (t) => {
 })
 
 test('a list that keeps arriving may take longer than totalMs', { timeout: 60_000 }, async (t) => {
-  const parts = ['[', '', '', '', ']']
-  const body = () =>
-    new ReadableStream({
-      async pull(stream) {
-        const part = parts.shift()
-        await new Promise((resolve) => setTimeout(resolve, 150))
-        if (part === undefined) stream.close()
-        else stream.enqueue(Buffer.from(part || ' '))
-      },
-    })
-  const store = new PlantStore({
-    baseUrl: 'http://plants.test',
-    token,
-    fetch: async () => new Response(body()),
-    retry: { attempts: 1, totalMs: 400, silenceMs: 1000 },
-  })
+  const body = async function* () {
+    for (const part of ['[', ' ', ' ', ' ', ' ', ']']) {
+      await sleep(150)
+      yield Buffer.from(part)
+    }
+  }
+  const fetch = async () => new Response(ReadableStream.from(body()))
+  const retry = { attempts: 1, totalMs: 400, silenceMs: 1000 }
+  const store = new PlantStore({ baseUrl: 'http://plants.test', token, fetch, retry })
   t.same((await store.list()).plants, [])
 })
 

@@ -51,11 +51,12 @@ const table = (all: object[], names: string[]) => {
 }
 const lines = (all: object[]) => all.map((one) => `${JSON.stringify(one)}\n`).join('')
 
-/** Makes a function that runs a command with the added fields on a new database. */
+/** Makes functions that run a command, and an import, with the added fields on a new database. */
 async function makeRunner(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const run = (...args: string[]) => runCommand(args, { DATABASE_URL })
-  return { DATABASE_URL, run }
+  const load = (input: string, ...flags: string[]) => run('import', writeInput(t, input), ...flags)
+  return { DATABASE_URL, run, load }
 }
 
 test('import and export keep added fields in each format, and verify finds no faults', async (t) => {
@@ -66,8 +67,8 @@ test('import and export keep added fields in each format, and verify finds no fa
     spreadsheet: table(plants, columns).replaceAll('true', 'TRUE'),
   }
   for (const [format, input] of Object.entries(inputs)) {
-    const { run } = await makeRunner(t)
-    t.match(await run('import', writeInput(t, input)), { code: 0, stdout: /^4 added/ }, format)
+    const { run, load } = await makeRunner(t)
+    t.match(await load(input), { code: 0, stdout: /^4 added/ }, format)
     t.equal((await run('export', '--quiet')).stdout, lines(plants))
     t.same(JSON.parse((await run('export', '--quiet', '--format', 'json')).stdout), plants)
     t.equal((await run('export', '--quiet', '--format', 'csv')).stdout, table(plants, columns))
@@ -78,20 +79,14 @@ test('import and export keep added fields in each format, and verify finds no fa
 })
 
 test('import maps, trims and checks added fields, and rejects contain them', async (t) => {
-  const { run } = await makeRunner(t)
-  const mapped = await run(
-    'import',
-    writeInput(t, 'name,tag,remark\na,,\u00a0dry \n'),
-    '--map',
-    'note=remark',
-    '--trim',
-  )
+  const { run, load } = await makeRunner(t)
+  const mapped = await load('name,tag,remark\na,,\u00a0dry \n', '--map', 'note=remark', '--trim')
   t.match(mapped, { code: 0, stdout: /^1 added/ })
   t.equal((await run('export', '--quiet')).stdout, '{"name":"a","tag":"","note":"dry"}\n')
 
   const long = { name: 'b', tag: '', note: '🌴'.repeat(20_000) }
   const escaped = JSON.stringify(long).replaceAll('🌴', '\\ud83c\\udf34')
-  t.match(await run('import', writeInput(t, escaped)), { code: 0, stdout: /^1 added/ }, 'a line of 240 KB')
+  t.match(await load(escaped), { code: 0, stdout: /^1 added/ }, 'a line of 240 KB')
   t.equal((await run('export', '--quiet', '--after', '1')).stdout, lines([long]))
 
   const rejects = join(createDirectory(t), 'rejects')
@@ -100,36 +95,24 @@ test('import maps, trims and checks added fields, and rejects contain them', asy
     { name: 'd', tag: '', note: 'x', id: 1 },
   ]
   const taken = { ...wrong[1], note: 'y' }
-  const refused = await run(
-    'import',
-    writeInput(t, lines([...wrong, taken])),
-    '--skip-invalid',
-    '--rejects',
-    rejects,
-  )
+  const refused = await load(lines([...wrong, taken]), '--skip-invalid', '--rejects', rejects)
   t.match(refused, { code: 1, stdout: /^1 added, 0 replayed, 1 conflicting, 1 rejected/ })
   t.match(refused.stderr, /line 1: note must be a string\n/)
   t.match(refused.stderr, `line 3: a plant with this id already exists with a different ${or}\n`)
   t.equal(readFileSync(rejects, 'utf8'), lines([...wrong.slice(0, 1), taken]))
 
   const cells = 'name,tag,height,rings,evergreen\ne,,1.50m,1e3,yes\nf,,"1,5",7.5,1\n'
-  const ofCells = await run('import', writeInput(t, cells), '--dry-run')
+  const ofCells = await load(cells, '--dry-run')
   const said = /: height must be a number; rings must be an integer; evergreen must be a boolean/g
   t.match([ofCells.code, ofCells.stderr.match(said)?.length], [1, 2])
-  const ofLines = await run(
-    'import',
-    writeInput(t, lines([{ name: 'g', tag: '', height: '1', rings: 2 ** 31, evergreen: 0 }])),
-    '--dry-run',
-  )
-  t.match(ofLines, {
-    code: 1,
-    stderr: /height must be a number; rings .*int32.*; evergreen must be a boolean\n/,
-  })
+  const mistyped = { name: 'g', tag: '', height: '1', rings: 2 ** 31, evergreen: 0 }
+  const reasons = /height must be a number; rings .*int32.*; evergreen must be a boolean\n/
+  t.match(await load(lines([mistyped]), '--dry-run'), { code: 1, stderr: reasons })
 })
 
 test('verify finds an added field with a wrong type', async (t) => {
-  const { DATABASE_URL, run } = await makeRunner(t)
-  await run('import', writeInput(t, lines(plants)))
+  const { DATABASE_URL, run, load } = await makeRunner(t)
+  await load(lines(plants))
   const script = `
     import { DatabaseSync } from 'node:sqlite'
     import { crc32 } from 'node:zlib'
@@ -157,10 +140,8 @@ test('client and service handle added fields; the client refuses a response with
 test('the help and the contract contain added fields', async (t) => {
   const { run } = await makeRunner(t)
   const help = (await run('import', '--help')).stdout.replace(/\s+/g, ' ')
-  t.match(
-    help,
-    'note (optional), height (optional), rings (optional), evergreen (optional) and id (optional), as in',
-  )
+  const optional = [...Object.keys(added), 'id'].map((name) => `${name} (optional)`)
+  t.match(help, `${joinWords(optional, 'and')}, as in`)
   const { stdout } = await run('openapi')
   for (const name of Object.keys(added))
     t.equal(stdout.match(new RegExp(`^ +${name}:$`, 'gm'))?.length, 2, 'in NewPlant and Plant')

@@ -13,9 +13,7 @@ const pages = globSync(['*.md', 'bench/*.md', 'client/*.md', 'docs/**/*.md', 'te
 
 type Heading = { depth: number; title: string }
 
-function readText(page: string): string {
-  return read(page).replaceAll(/^( *)```.*?^\1```$/gms, '')
-}
+const readText = (page: string) => read(page).replaceAll(/^( *)```.*?^\1```$/gms, '')
 
 function readHeadings(page: string): Heading[] {
   const found = readText(page).matchAll(/^(#+) (.+)$/gm)

@@ -1,10 +1,8 @@
 // Bad requests get their status and problem details, and change nothing.
 import tap, { before, type Test, test } from 'tap'
 import type { Problem } from '../../schemas/problem-details.ts'
-import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Running, request, startApp, token } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
 import { compose, exchange, type Parts, send } from '../support/wire.ts'
 
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }
@@ -140,9 +138,7 @@ const faults = ({ errors = [] }: Pick<Problem, 'errors'>) =>
 test('a bad body gets 400 and a list of its faults', async (t) => {
   for (const [body, ...expected] of bodies) {
     const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
-    const title = String(bytes)
-      .replace(/[^ -~]/g, '.')
-      .slice(0, 100)
+    const title = `${bytes}`.replace(/[^ -~]/g, '.').slice(0, 100)
     t.same(faults(await refuse(t, 400, { body: bytes })), expected.sort(), title)
   }
 })
@@ -215,15 +211,6 @@ test('accepts any Host, even an empty one, and HTTP/1.0 without Host', async (t)
   t.match(await send(service.port, String(old).replace('HTTP/1.1', 'HTTP/1.0')), { status: 200 })
 })
 
-test('an internal error gets 500 and reveals no internals', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t))
-  const log = { ...store.log, head: () => Promise.reject(new Error('secret of the inside')) }
-  const { url } = await startApp(t, '', { store: { ...store, log } })
-  const answer = await request(`${url}/plants`)
-  assertProblem(t, answer, 500)
-  t.notMatch(answer.text, /secret|inside|stack/)
-})
-
 /** The largest accepted sizes; for a head, the smallest that is refused. */
 const [maxUrlBytes, maxHeadBytes, maxBodyBytes] = [8 * 1024, 16 * 1024, 16 * 1024]
 
@@ -232,9 +219,7 @@ const makeTarget = (length: number) => '/plants?limit='.padEnd(length - 1, '0').
 
 /** A request with this many bytes in its target and its header names and values: Node counts only these. */
 function makeHead(bytes: number, target = '/plants'): Parts {
-  const counted = compose({ target })
-    .toString()
-    .replace(/ HTTP\/1\.1|GET |: |\r\n/g, '').length
+  const counted = String(compose({ target })).replace(/ HTTP\/1\.1|GET |: |\r\n/g, '').length
   return { target, headers: { 'X-Long': 'x'.repeat(bytes - counted - 'X-Long'.length) } }
 }
 

@@ -92,10 +92,8 @@ async function startLogged(t: Test) {
   const { app, port, url } = await startApp(t, undefined, { write, mask })
   const close = async () => {
     await app.close()
-    return lines
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).requestId)
+    const whole = lines.trimEnd().split('\n')
+    return whole.map((line) => JSON.parse(line).requestId)
   }
   return { port, url, close }
 }

@@ -83,12 +83,8 @@ test('refuses a truncated body with a fixed detail', async (t) => {
 test('survives more requests for files than its limit of open files', {
   skip: process.platform === 'win32',
 }, async (t) => {
-  const env = {
-    ...inherited(),
-    DATABASE_URL: await sqlite.createDatabase(t),
-    PORT: '0',
-    ACCESS_TOKENS: token,
-  }
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const env = { ...inherited(), DATABASE_URL, PORT: '0', ACCESS_TOKENS: token }
   const line = `ulimit -n 256; exec '${process.execPath}' '${cli}' serve`
   const url = await spawnProgram(t, 'sh', ['-c', line], { env, input: null }).prints(/listening on (\S+)/)
   const get = (more = '') => `GET /docs/static/swagger-ui.css HTTP/1.1\r\nHost: a\r\n${more}\r\n`

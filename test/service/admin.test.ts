@@ -27,10 +27,8 @@ function makeStore({ append = async () => {}, head = async () => ({ position: 7 
 
 /** Starts an admin server without a service. */
 async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
-  const admin = await openAdmin(
-    { adminHost: '127.0.0.1', adminPort: 0, databaseUrl },
-    { logger: silent, droppedLines },
-  )
+  const settings = { adminHost: '127.0.0.1', adminPort: 0, databaseUrl }
+  const admin = await openAdmin(settings, { logger: silent, droppedLines })
   t.teardown(admin.close)
   return { ...admin, url: admin.origin }
 }
@@ -210,11 +208,8 @@ test('the health check of the image queries the service directly, not through a 
   const { url, drain, attachStore } = await startAdmin(t)
   attachStore(makeStore())
   const { port } = new URL(url)
-  const proxy = {
-    NODE_USE_ENV_PROXY: '1',
-    HTTP_PROXY: 'http://127.0.0.1:1',
-    http_proxy: 'http://127.0.0.1:1',
-  }
+  const nowhere = 'http://127.0.0.1:1'
+  const proxy = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: nowhere, http_proxy: nowhere }
   const check = (env: NodeJS.ProcessEnv) =>
     run(process.execPath, [join(deploy, 'health.mjs')], { env: { ...proxy, ADMIN_PORT: port, ...env } })
   t.match(await check({}), { code: 0, stderr: '' })

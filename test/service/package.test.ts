@@ -38,13 +38,10 @@ test('npm run release creates the artefacts and their checksums, and leaves the 
   const broken = createDirectory(t)
   fs.writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
   const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
-  const make = () =>
-    run(process.execPath, ['package/release.ts', release, '--archives', 'none'], { cwd: clone, env })
+  const options = { cwd: clone, env }
+  const make = () => run(process.execPath, ['package/release.ts', release, '--archives', 'none'], options)
   const change = (file: string) => fs.appendFileSync(join(clone, file), '\n')
-  const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], {
-    cwd: clone,
-    env,
-  })
+  const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], options)
   t.equal(code, 0, stderr)
   // With the lockfile of the package, npm would not install development packages here.
   const after = fs.readdirSync(clone).filter((name) => name !== '.tap')
@@ -97,10 +94,8 @@ test('the package contains what it needs to run, and nothing else', async (t) =>
   const { packages } = JSON.parse(locked)
   t.ok('node_modules/jose' in packages)
   t.notOk('node_modules/oidc-provider' in packages, 'packages that only tests need are left out')
-  const paths = stdout
-    .trim()
-    .split('\n')
-    .map((path) => path.replace(/^package\//, ''))
+  const entries = stdout.trim().split('\n')
+  const paths = entries.map((path) => path.replace(/^package\//, ''))
   t.same(paths.toSorted(), expected.toSorted())
 })
 
@@ -138,11 +133,9 @@ test(`the package, ${placed}, serves on the Node of the machine`, async (t) => {
   for (const path of ['docs', 'docs/guide', 'openapi.json', 'problems/id-conflict'])
     t.equal((await fetch(`${url}/${path}`)).status, 200, path)
   const page = await (await fetch(`${url}/docs`)).text()
-  const assets = [...page.matchAll(/(?:src|href)="(\/docs\/static\/[^"]+)"/g)].map(
-    ([, path]) => path as string,
-  )
+  const assets = [...page.matchAll(/(?:src|href)="(\/docs\/static\/[^"]+)"/g)]
   t.ok(assets.length > 2)
-  for (const path of assets) t.equal((await fetch(new URL(path, url))).status, 200, path)
+  for (const [, path = ''] of assets) t.equal((await fetch(new URL(path, url))).status, 200, path)
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })
 })
@@ -151,11 +144,8 @@ test('the commands of the package run', async (t) => {
   if (!isInstalled()) return skip(t, 'it is not installed')
   const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
   fs.writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
-  t.match(await run(command, ['--version'], options), {
-    code: 0,
-    stdout: `${version}+${commit}\n`,
-    stderr: '',
-  })
+  const told = { code: 0, stdout: `${version}+${commit}\n`, stderr: '' }
+  t.match(await run(command, ['--version'], options), told)
   t.match(await run(command, ['import', 'plants.ndjson'], options), { code: 0 })
   // As without /proc, where Node does not know its own path.
   const asLost = `--import=data:text/javascript,process.execPath='node';process.env.PATH='${dirname(process.execPath)}'`

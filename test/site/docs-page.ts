@@ -24,11 +24,7 @@ export async function openDocs(t: Test, browser: Browser, url: string, options: 
   return { page, faults }
 }
 
-export const phone: BrowserContextOptions = {
-  viewport: { width: 390, height: 844 },
-  isMobile: true,
-  hasTouch: true,
-}
+export const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
 
 export const operation = (page: Page, operationId: string) => page.locator(`[id$=-${operationId}]`)
 

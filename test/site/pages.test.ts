@@ -38,10 +38,7 @@ before(async () => (url = (await startApp(tap)).url))
 
 test('each type of problem has a page with its examples, and problems link to it', async (t) => {
   const { url: other } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
-  for (const [origin, basePath] of [
-    [url, '/'],
-    [other, '/store/v1/'],
-  ] as const) {
+  for (const [basePath, origin] of Object.entries({ '/': url, '/store/v1/': other })) {
     for (const [name, { title, status }] of Object.entries(problemTypes)) {
       const page = await request(`${origin}${basePath}problems/${name}`, open)
       t.match(page, { status: 200, text: `>${title}</h1>` }, name)
@@ -61,15 +58,11 @@ test('each type of problem has a page with its examples, and problems link to it
 })
 
 test('the pages load only files of the service, which browsers must revalidate', async (t) => {
+  const rules = ["base-uri 'none'", "form-action 'none'", "script-src 'self'", "frame-ancestors 'none'"]
   for (const path of ['', 'docs', 'docs/guide', 'docs/static/swagger-ui-bundle.js', 'problems/unread']) {
     const { headers } = await request(`${url}/${path}`, open)
     const policy = String(headers.get('content-security-policy'))
-    for (const rule of [
-      "base-uri 'none'",
-      "form-action 'none'",
-      "script-src 'self'",
-      "frame-ancestors 'none'",
-    ])
+    for (const rule of rules)
       t.ok(path.includes('static') || policy.split(/ *; */).includes(rule), `${path}: ${policy}`)
     t.match(policy, "default-src 'none'", path)
     t.notMatch(policy, /unsafe|\*|https?:|upgrade-insecure/)

@@ -1,7 +1,8 @@
 // Owners and modes of the files that the service and its commands create.
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { writeInput } from '../cli/imports.ts'
 import { cli, runCommand, runShell } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { spawnProgram } from '../support/processes.ts'
@@ -69,8 +70,7 @@ test('gives files made by root to the owner of their directory', {
   const path = join(directory, 'plants.db')
   const backup = join(createDirectory(t), 'plants.backup')
   await makeStore(t, backup)
-  const input = join(createDirectory(t), 'input')
-  writeFileSync(input, '{}\n')
+  const input = writeInput(t, '{}\n')
   const DATABASE_URL = `file:${path}`
   const into = (name: string) => join(directory, name)
   for (const args of [

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
+import { add, listNames, open, unavailable } from '../support/stores.ts'
 import { ours, Sightings } from './logs.ts'
 
 const tables = ['head', 'plants']
@@ -124,28 +124,23 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-testPostgres('refuses a database made before 1.0.0, and leaves it unchanged', async (t, url) => {
-  const client = await connect(t, url)
-  const fixture = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
-  const told = { message: /created by a version before 1\.0\.0: export it with that version, then import it/ }
-  for (const earlier of [fixture, ours.replace("'step'", "'schema'")]) {
-    await client.query(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${earlier}`)
-    await client.query('SELECT pg_stat_force_next_flush()')
-    const before = (await client.query(everything)).rows
-    for (const mode of ['read', 'write'] as const)
-      await t.rejects(openStore(url, { mode, create: mode !== 'read' }), told, mode)
-    t.strictSame((await client.query(everything)).rows, before)
-  }
-})
-
-for (const [title, statements, options = ''] of foreign)
-  testPostgres(`refuses tables of another application, and writes nothing: ${title}`, async (t, url) => {
+/** Tests that both ways to open a database with these tables are refused, and write nothing. */
+function testRefusal(title: string, statements: string, message: RegExp, options = ''): void {
+  testPostgres(`refuses, and leaves unchanged, ${title}`, async (t, url) => {
     const client = await connect(t, url)
     await client.query(statements)
     await client.query('SELECT pg_stat_force_next_flush()')
     const before = (await client.query(everything)).rows
-    const told = { message: /belongs to another application/ }
-    await t.rejects(open(t, url + options), told)
-    await t.rejects(openStore(url + options, { mode: 'read' }), told, 'to read')
+    for (const mode of ['read', 'write'] as const)
+      await t.rejects(open(t, url + options, { mode }), { message }, mode)
     t.strictSame((await client.query(everything)).rows, before)
   })
+}
+
+const fixture = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
+const another = /belongs to another application/
+const earlier = /created by a version before 1\.0\.0: export it with that version, then import it/
+for (const statements of [fixture, ours.replace("'step'", "'schema'")])
+  testRefusal('a database made before 1.0.0', statements, earlier)
+for (const [title, statements, options] of foreign)
+  testRefusal(`tables of another application: ${title}`, statements, another, options)

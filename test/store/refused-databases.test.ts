@@ -1,10 +1,11 @@
 // Databases that are refused in one line and left unchanged: foreign ones, and those made before 1.0.0.
 import * as fs from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { refusal } from '../../src/store/sqlite/read-only.ts'
+import { writeInput } from '../cli/imports.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
@@ -34,15 +35,12 @@ const database = (statements: string) => (path: string) => {
   made.exec(statements)
   made.close()
 }
+const notes = 'CREATE TABLE notes (text)'
 const refused: [title: string, make: (path: string) => void, reason: RegExp][] = [
   ['text', file('This is no database.\n'.repeat(1000)), /not a database/],
   ['one byte', file('x'), /not a plant store/],
-  ['another SQLite database', database('CREATE TABLE notes (text)'), /not a plant store/],
-  [
-    'another SQLite database with a version',
-    database('CREATE TABLE notes (text); PRAGMA user_version = 83'),
-    /not a plant store/,
-  ],
+  ['another SQLite database', database(notes), /not a plant store/],
+  ['another database with a version', database(`${notes}; PRAGMA user_version = 83`), /not a plant store/],
   ['earlier store', (path) => fs.copyFileSync(earlier, path), /export it with that version, then import it/],
   ['later, but unreleased store', database('PRAGMA application_id = 0x504c4e54'), /export it with that ver/],
 ]
@@ -59,8 +57,7 @@ const mounted = (path: string) =>
 
 test('refuses a database that is mounted as a single file, or has a hard link, but reads a backup', async (t) => {
   const path = join(createDirectory(t), 'my plants.db')
-  const input = join(createDirectory(t), 'plants.ndjson')
-  fs.writeFileSync(input, '{"name":"a","tag":""}\n')
+  const input = writeInput(t, '{"name":"a","tag":""}\n')
   const DATABASE_URL = `file:${path}`
   t.equal((await runCommand(['import', input], { DATABASE_URL })).code, 0)
   const assertRefused = async (env: NodeJS.ProcessEnv, reason: RegExp) => {
@@ -72,19 +69,14 @@ test('refuses a database that is mounted as a single file, or has a hard link, b
     ])
       t.match(await spawnCli(t, args, env).ended, { code: 1, stderr: reason })
   }
-  await assertRefused(
-    { ...mounted(path), DATABASE_URL },
-    /my plants\.db is mounted without its log: mount its dir/,
-  )
+  const alone = /my plants\.db is mounted without its log: mount its dir/
+  await assertRefused({ ...mounted(path), DATABASE_URL }, alone)
   const backup = `${path}.backup`
   t.equal((await runCommand(['backup', backup], { DATABASE_URL })).code, 0)
   for (const file of [path, backup]) fs.linkSync(file, `${file}.link`)
   t.match(await runCommand(['verify'], { DATABASE_URL: `file:${backup}` }), { code: 0, stdout: /1 plant,/ })
-  for (const url of [DATABASE_URL, `${DATABASE_URL}.link`])
-    await assertRefused(
-      { DATABASE_URL: url },
-      /my plants\.db\S* has hard links: stop all processes, and keep only one/,
-    )
+  const linked = /my plants\.db\S* has hard links: stop all processes, and keep only one/
+  for (const url of [DATABASE_URL, `${DATABASE_URL}.link`]) await assertRefused({ DATABASE_URL: url }, linked)
 })
 
 for (const [title, make, reason] of refused)
@@ -93,8 +85,7 @@ for (const [title, make, reason] of refused)
     const path = join(directory, 'plants.db')
     make(path)
     const before = fs.readFileSync(path)
-    const input = join(createDirectory(t), 'plants.ndjson')
-    fs.writeFileSync(input, '{"name":"a","tag":""}\n')
+    const input = writeInput(t, '{"name":"a","tag":""}\n')
     for (const args of [
       ...users,
       ['serve'],
@@ -138,8 +129,7 @@ test('turns an empty file into a database, and creates missing directories only 
 test('ends if a table is damaged', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const env = { DATABASE_URL: `file:${path}` }
-  const input = join(dirname(path), 'plants.ndjson')
-  fs.writeFileSync(input, '{"name":"a","tag":""}\n')
+  const input = writeInput(t, '{"name":"a","tag":""}\n')
   t.match(await runCommand(['import', input], env), { code: 0 })
   fs.writeFileSync(path, fs.readFileSync(path).fill(255, 4096, 8192))
   t.match(await runCommand(['serve'], env), { code: 1, stderr: /malformed/ })

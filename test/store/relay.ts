@@ -99,10 +99,8 @@ export class Relay {
       },
       misspell: (data) => server.write(data.toString('latin1').replace('BEGIN', 'BEGUN'), 'latin1'),
       vanish: () => {
-        client
-          .off('close', cut)
-          .off('error', cut)
-          .on('error', () => {})
+        for (const event of ['close', 'error']) client.off(event, cut)
+        client.on('error', () => {})
         server.off('data', forward).pause()
       },
     }

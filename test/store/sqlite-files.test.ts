@@ -67,10 +67,7 @@ const faults: Fault[] = [
     },
     left: 'ab',
   },
-  {
-    title: 'that is truncated to 0 bytes, while its -wal has all plants',
-    strike: ({ path }) => truncate(path, 0),
-  },
+  { title: 'that is emptied, while its -wal has all plants', strike: ({ path }) => truncate(path, 0) },
   { title: 'whose -wal is deleted', strike: ({ path }) => remove(`${path}-wal`) },
   {
     title: 'whose -wal is deleted, and created again by a reader',

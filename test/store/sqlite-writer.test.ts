@@ -44,10 +44,8 @@ test('opens the file again after an I/O error, once it is back at its path', asy
   await add(store, 'a')
   await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
   renameSync(path, `${path}.away`)
-  await t.rejects(add(store, 'lost'), {
-    ...unavailable('nothing-added'),
-    message: `${path} was moved or deleted`,
-  })
+  const moved = { ...unavailable('nothing-added'), message: `${path} was moved or deleted` }
+  await t.rejects(add(store, 'lost'), moved)
   renameSync(`${path}.away`, path)
   // Only a new process could look for the log beside the other name.
   linkSync(path, `${path}.link`)

@@ -5,11 +5,8 @@ import { components } from '../../schemas/index.ts'
 import type { Problem } from '../../schemas/problem-details.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 
-const ajv = new Ajv2020({
-  strict: true,
-  allErrors: true,
-  formats: { 'uri-reference': true, int32: true, int64: true },
-})
+const formats = { 'uri-reference': true, int32: true, int64: true } as const
+const ajv = new Ajv2020({ strict: true, allErrors: true, formats })
 for (const schema of components) ajv.addSchema(schema)
 
 const typedStatuses = new Set<number>(Object.values(problemTypes).map(({ status }) => status))

@@ -79,9 +79,7 @@ export function isRunning(pid: number): boolean {
 
 function listProcesses(): number[] {
   try {
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map(Number)
+    return readdirSync('/proc').map(Number).filter(Number.isInteger)
   } catch {
     return []
   }
@@ -201,10 +199,7 @@ export async function run(
   const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
   noteProcess(child)
   child.stdin.on('error', () => {}).end(input)
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ])
+  const closed = once(child, 'close')
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), closed])
   return { code, stdout, stderr }
 }
