@@ -9,15 +9,20 @@ import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { createDirectory } from '../support/engines.ts'
 import { openFile } from '../support/stores.ts'
 
+function replaceUntilEnd<K extends keyof typeof fs>(t: Test, name: K, value: (typeof fs)[K]): void {
+  const original = fs[name]
+  const replace = (by: (typeof fs)[K]) => {
+    fs[name] = by
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => replace(original))
+  replace(value)
+}
+
 /** Calls `seen` with the path before each file is opened. */
 function watchOpen(t: Test, seen: (path: string) => void): void {
   const { openSync } = fs
-  const replace = (open: typeof openSync) => {
-    fs.openSync = open
-    syncBuiltinESMExports()
-  }
-  t.teardown(() => replace(openSync))
-  replace((path, ...rest) => {
+  replaceUntilEnd(t, 'openSync', (path, ...rest) => {
     seen(String(path))
     return openSync(path, ...rest)
   })
@@ -38,10 +43,27 @@ test('leaves no file in a directory that cannot be read, and therefore not synce
   t.strictSame(fs.readdirSync(directory), [])
 })
 
+test('leaves no token that it could not give to the owner of the directory', async (t) => {
+  const { store } = await openFile(t)
+  const directory = createDirectory(t)
+  const [file, plantsUrl] = [join(directory, 'token'), '']
+  t.intercept(process, 'geteuid', { value: () => 0 })
+  const refusal = Object.assign(new Error('EDQUOT'), { code: 'EDQUOT', syscall: 'lchown', path: file })
+  replaceUntilEnd(t, 'lchownSync', () => {
+    throw refusal
+  })
+  await t.rejects(introduceTokens(store.tokens, { file, plantsUrl }), { message: /EDQUOT/ })
+  t.strictSame(fs.readdirSync(directory), [])
+})
+
 test('syncs the name of a directory that a killed process may have created', (t) => {
   const opened: string[] = []
   const directory = createDirectory(t)
   watchOpen(t, (path) => opened.push(path))
+  // A directory of autofs cannot be synced.
+  replaceUntilEnd(t, 'fsyncSync', () => {
+    throw Object.assign(new Error('EINVAL'), { code: 'EINVAL' })
+  })
   makeDirectory(directory)
   t.strictSame(opened, [dirname(directory)])
   t.end()

@@ -110,6 +110,16 @@ it('changes nothing if only BEGIN fails', async (t) => {
   t.strictSame(await listNames(store), ['a', 'b'])
 })
 
+it('refuses at once what the server refuses with a warning', async (t) => {
+  const { store, other } = await start(t)
+  await other.query(`
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE WARNING 'page verification failed'; RAISE EXCEPTION 'invalid page'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON plants EXECUTE FUNCTION refuse()`)
+  const refused = { ...unavailable('nothing-added'), message: /invalid page/ }
+  await t.rejects(store.log.append(twoPlants), refused)
+})
+
 it('repeats a read if its connection breaks', async (t) => {
   const { relay, store } = await start(t)
   await store.log.append(twoPlants)

@@ -39,6 +39,13 @@ test('reports a full disk with the path of the file', async (t) => {
   t.strictSame(await listNames(store), ['with room again'])
 })
 
+test('a probe reports the end of any other outage', async (t) => {
+  const { store, lines } = await openFile(t)
+  await t.rejects(store.sql.execute(breaking))
+  await store.log.append([])
+  t.match(lines, [{ level: 40 }, { level: 30, msg: 'plants can be added to the database again' }])
+})
+
 test('opens the file again after an I/O error, once it is back at its path', async (t) => {
   const { store, path, lines } = await openFile(t)
   await add(store, 'a')
