@@ -90,7 +90,7 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['no media type', 415, typed(undefined)],
   ['a media type that starts like JSON', 415, typed('application/jsonl')],
   ['a charset that starts like UTF-8', 415, typed('application/json;charset=utf-80')],
-  ['another charset after UTF-8', 415, typed('application/json;charset=utf-8;charset=latin1')],
+  ['another charset after UTF-8', 415, typed('application/json;charset=utf-8;charset="latin1"')],
   ['the encoding identity', 415, { body: JSON.stringify(good), headers: { 'Content-Encoding': 'identity' } }],
 ]
 

@@ -149,6 +149,7 @@ async function startReady(t: Test, env: NodeJS.ProcessEnv) {
   const service = await startService(t, { ADMIN_PORT: '0', ...env }, createDirectory(t))
   const admin = await findAdmin(service)
   t.match(await ask(`${admin}/readyz`), ready)
+  t.match(await ask(`${admin}/livez`), { status: 200 })
   t.equal((await request(`${service.url}/metrics`)).status, 404)
   return { service, admin }
 }

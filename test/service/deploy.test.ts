@@ -56,11 +56,8 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.equal(container.image, `plant-store:${version}`)
     t.match(container, {
       livenessProbe: { httpGet: { path: '/livez', port: 'admin' } },
-      // With /readyz, an outage of the shared database would make all replicas unready.
-      readinessProbe:
-        file === 'sqlite.yaml'
-          ? { httpGet: { path: '/readyz', port: 'admin' } }
-          : { tcpSocket: { port: 'http' } },
+      // With /readyz, an outage of the database would leave clients without lists, and without a 503.
+      readinessProbe: { tcpSocket: { port: 'http' } },
       securityContext: {
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,

@@ -11,9 +11,11 @@ import { createDirectory, engines } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { request, startApp } from '../support/service.ts'
 
-test('a disk that is too full for the -shm is named', (t) => {
-  const error = Object.assign(new Error('disk I/O error'), { errcode: 4874 })
-  t.equal(refusal('a.db', error).message, 'cannot open a.db: database or disk is full')
+test('a disk that is too full for the -shm, and a lock, are named', (t) => {
+  const nameOf = (errcode: number) => refusal('a.db', Object.assign(new Error('puzzle'), { errcode })).message
+  t.equal(nameOf(4874), 'cannot open a.db: database or disk is full')
+  // SQLite waited 10 s for a lock of the `-shm`.
+  t.equal(nameOf(15), 'cannot open a.db: the database is locked by another program')
   t.end()
 })
 

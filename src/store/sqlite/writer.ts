@@ -39,10 +39,10 @@ export async function startWriter(options: WriterOptions, logger: Logger) {
     const fault = files.findFault()
     if (fault !== undefined) outage.reportFailure(fault)
   }, fileCheckMs).unref()
-  /** True from the failure of a full disk until something is written: an empty batch, of a probe, writes nothing. */
+  /** True from the failure of a full disk until something is written: probes, which are empty, and replays write nothing. */
   let isFull = false
   worker.on('message', (answer: Answer) => {
-    isFull = 'failed' in answer ? / is full/.test(answer.failed) : isFull && Object(answer.done).length === 0
+    isFull = 'failed' in answer ? /is full/.test(answer.failed) : isFull && !/added|\d/.test(`${answer.done}`)
     if ('failed' in answer) outage.reportFailure(answer.failed)
     else if (!isFull) outage.reportRecovery()
     requests.answer(answer)
