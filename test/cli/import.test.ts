@@ -409,7 +409,7 @@ test('names the temporary directory if it is full, leaves nothing in it, and cre
   const input = `{"x":"${long.slice(0, 2 ** 20 - 9)}"}\n`.repeat(20)
   const full = await spawnProgram(t, 'env', [...limit, process.execPath, cli, 'import', '-'], { input }).ended
   t.equal(full.code, 1)
-  t.match(full.stderr, `plant-store: cannot write a temporary file in ${TMPDIR} (TMPDIR): `)
+  t.match(full.stderr, `plant-store: cannot use a temporary file in ${TMPDIR} (TMPDIR): `)
   t.strictSame([...readdirSync(TMPDIR), ...readdirSync(directory)], [])
 })
 

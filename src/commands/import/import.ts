@@ -78,7 +78,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   } catch (error) {
     const { message, syscall, path: at } = error as NodeJS.ErrnoException
     if (isUnwritable(error))
-      throw new CommandError(`cannot write a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
+      throw new CommandError(`cannot use a temporary file in ${temporaryDirectory} (TMPDIR): ${message}`)
     const isOfInput = error instanceof InputError || syscall === 'read' || at === path
     throw isOfInput ? new CommandError(`${name}: ${message}`) : error
   }

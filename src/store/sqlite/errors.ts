@@ -13,9 +13,9 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 const primary = (error: unknown) => codeOf(error) & 0xff
 
 export const isFull = (error: unknown) => primary(error) === codes.full || codeOf(error) === noRoom
-/** True if a file cannot be created or written. */
+/** True if a file cannot be created, written or read (SQLite reports EIO of a read as corruption). */
 export const isUnwritable = (error: unknown) =>
-  [codes.ioError, codes.full, codes.cannotOpen].includes(primary(error))
+  [codes.ioError, codes.full, codes.cannotOpen, codes.corrupt].includes(primary(error))
 /** True if another program has a lock. `protocol`: SQLite has waited 10 s for one. */
 export const isBusy = (error: unknown) => [codes.busy, codes.protocol].includes(primary(error))
 /** True if the file must be reopened before the next write. */

@@ -25,13 +25,13 @@ export function watchWal({ path, ids, findFault }: OpenFiles, database: number, 
 
   /** Records a loss. Call it regularly: later changes of the database change its times again. */
   function recordLoss(): void {
-    lost = findFault() === undefined ? undefined : (lost ?? fstatSync(database))
+    lost = findFault() === undefined ? undefined : (lost ?? attempt(() => fstatSync(database)))
     changed = lost && (changed ?? lost)
   }
 
   /** Finds the current path of an open file. Undefined if it was deleted, or moved (except on Linux). */
   function findPlace(descriptor: number, id: FileId | undefined, ending: string): string | undefined {
-    const named = resolveLinks(path) + ending
+    const named = (attempt(() => resolveLinks(path)) ?? path) + ending
     const moved = attempt(() => readlinkSync(`/proc/self/fd/${descriptor}`)) ?? named
     return [named, moved].find((name) => isSameFile(stat(name), id))
   }
