@@ -16,10 +16,10 @@ import { engineOf } from '../store/engines.ts'
 import { openReadOnly } from '../store/sqlite/read-only.ts'
 
 const help = `
-The service may be running. FILE appears once the backup is complete, verified, and on stable storage; a killed backup may
-leave files with .partial in their names: delete them. FILE contains the hashes of tokens, so only you can read it. With - the backup
-goes to stdout, after it is verified in a temporary file in TMPDIR or beside the database. For PostgreSQL, use its own
-tools, such as pg_dump.`
+The service may be running. FILE appears once the backup is complete, verified, and on stable storage; a killed backup
+may leave files with .partial in their names: delete them. FILE contains the hashes of tokens, so only you can read it.
+With - the backup goes to stdout, after it is verified in a temporary file in TMPDIR or beside the database. For
+PostgreSQL, use its own tools, such as pg_dump.`
 
 /** Only its owner may read a copy, because it contains the hashes of tokens. */
 const ownMode = 0o600
