@@ -1,6 +1,6 @@
 // restore: copies a backup to a path without a database.
 import { existsSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
@@ -25,7 +25,7 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
     throw new CommandError(`${found} exists: stop the service, then move away all files of this database`)
   const report = await doLongWork({ quiet: options.quiet, advice }, (progress, signal) => {
     makeDirectory(dirname(path))
-    return copyVerified(file === '-' ? process.stdin : file, path, { progress, signal })
+    return copyVerified(file === '-' ? process.stdin : resolve(file), path, { progress, signal })
   })
   const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
   await printResult({ file: path, ...report }, text, options.json)

@@ -1,6 +1,7 @@
 // verify: reports everything that the service did not write, and changes nothing.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { checksumOf } from '../../src/store/sql/sql.ts'
@@ -152,6 +153,18 @@ test('PostgreSQL: verify reports a duplicate position, if the index is missing',
     faults.join('\n'),
     /plants_pkey[\s\S]*plants_id [\s\S]*plants_no_change [\s\S]*head has 0 rows[\s\S]*plant 7 is missing[\s\S]*plant 8 exists twice/,
   )
+})
+
+test('verify reports an id in the index without its plant', async (t) => {
+  const url = await make(t, sqlite)
+  const db = new DatabaseSync(new URL(url))
+  const row = db.prepare("SELECT rootpage, sql FROM sqlite_schema WHERE name = 'plants_id'").get()
+  db.close()
+  await tamper(url, "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'plants_id'")
+  await tamper(url, 'DELETE FROM plants WHERE position = 61')
+  const index = `('index', 'plants_id', 'plants', ${row?.rootpage}, '${row?.sql}')`
+  await tamper(url, `PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ${index}`)
+  t.strictSame(await findFaults(url), ['plants_id has entries without plants'])
 })
 
 test('verify reports a flipped bit in the file', async (t) => {

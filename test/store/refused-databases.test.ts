@@ -81,6 +81,14 @@ test('refuses a database that is mounted as a single file, or has a hard link, b
   for (const url of [DATABASE_URL, `${DATABASE_URL}.link`]) await assertRefused({ DATABASE_URL: url }, linked)
 })
 
+test('refuses an empty database with another text encoding', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  database(`PRAGMA encoding = 'UTF-16le'; ${notes}; DROP TABLE notes`)(path)
+  const input = writeInput(t, '{"name":"a","tag":""}\n')
+  const stderr = 'plant-store: the text encoding of the database must be UTF-8\n'
+  t.match(await runCommand(['import', input], { DATABASE_URL: `file:${path}` }), { code: 1, stderr })
+})
+
 for (const [title, make, reason] of refused)
   test(`every command refuses a file with ${title}, and leaves it unchanged`, async (t) => {
     const directory = createDirectory(t)

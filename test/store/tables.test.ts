@@ -52,6 +52,13 @@ for (const engine of engines) {
       t.strictSame(await listNames(store), ['a', 'b'])
     })
 
+    t.test('list plants in log order beside an added index', async (t) => {
+      const store = await open(t, await engine.createDatabase(t))
+      await store.sql.execute('CREATE INDEX newest ON plants (position DESC, item)')
+      await add(store, 'a', 'b', 'c')
+      t.strictSame(await listNames(store), ['a', 'b', 'c'])
+    })
+
     t.test('of a newer version are refused and left unchanged', async (t) => {
       const url = await engine.createDatabase(t)
       const store = await openStore(url)

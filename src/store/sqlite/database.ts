@@ -32,7 +32,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
   try {
     refuseStrayWal(path)
     // Checked before the database, because another process may be creating the files.
-    const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
+    const names = ['-wal', '-shm', '-journal'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
     if (!former) refuseOtherName(path)
@@ -73,6 +73,9 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
 
 /** Sets pragmas. Throws StoreRefused if WAL mode is unavailable, which only the result of the pragma shows. */
 function configure(db: DatabaseSync): void {
+  // Lists are read as bytes.
+  if (pragma(db, 'encoding') !== 'UTF-8')
+    throw new StoreRefused('the text encoding of the database must be UTF-8')
   // A kill must not leave a journal on disk, which only a writer could roll back. Only the first page is written.
   if (pragma(db, 'journal_mode') !== 'wal') db.exec('PRAGMA journal_mode = MEMORY')
   const mode = pragma(db, 'journal_mode = wal')

@@ -80,8 +80,8 @@ export function makeWalCheck(db: DatabaseSync, files: OpenFiles, wal: number): (
     return pages > 0 && fstatSync(wal).size < walHeaderBytes + pages * frameBytes
   }
   return () => {
-    // Checked twice, because another process may have emptied the log after its pages were counted.
-    if (isCut() && isCut()) {
+    // Checked again, because other processes may have emptied the log after its pages were counted, even twice.
+    if (isCut() && isCut() && isCut()) {
       // If the files were moved, other programs may change them under different locks.
       files.check()
       throw new Error(`another program has truncated ${files.path}-wal`, { cause: cutWal })

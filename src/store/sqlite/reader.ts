@@ -6,11 +6,14 @@ import type { Row, Value } from '../sql/sql.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
 const markQuery = 'SELECT mark FROM plants WHERE position = ?'
-/** Reads a page as bytes, which need no decoding. A primary-key range is scanned, and thus concatenated, in order. */
+/**
+ * Reads a page as bytes, which need no decoding. The primary key is scanned, and thus concatenated, in order; NOT INDEXED
+ * prevents that an index that someone has added is scanned instead.
+ */
 const pageQuery = `
   SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*),
     coalesce((SELECT mark FROM plants WHERE position = ?2), '')
-  FROM plants WHERE position > ?1 AND position <= ?2`
+  FROM plants NOT INDEXED WHERE position > ?1 AND position <= ?2`
 /** Maximum number of marks cached with a head: about 2 MiB, enough for a full cache of pages of 100 plants. */
 const maxMarks = 20_000
 
