@@ -55,7 +55,9 @@ export function watchOutput(): (error: unknown) => number | undefined {
 /** Formats rows as aligned columns below their headings, without trailing spaces. */
 export function formatTable(head: string[], rows: string[][]): string {
   const table = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...table.map((row) => String(row[column]).length)))
+  const widthOf = (column: number) =>
+    table.reduce((most, row) => Math.max(most, String(row[column]).length), 0)
+  const widths = head.map((_, column) => widthOf(column))
   const formatRow = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
   return table.map((row) => formatRow(row).trimEnd()).join('\n')
 }

@@ -52,7 +52,10 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
   )
   const { plants, added, checksum, tokens } = await work.catch((cause) => {
     if (!(cause instanceof StoreUnavailable)) throw cause
-    throw new CommandError(`the copy failed: ${cause.message}. Run the command again to resume.`, { cause })
+    throw new CommandError(
+      `the copy failed: ${cause.message}. Run the command again to resume, with a smaller --batch if this repeats.`,
+      { cause },
+    )
   })
   const done = `copied ${count(added, 'plant')} and ${count(tokens, 'token')} from ${names.from} into ${names.to}`
   const text = `${done}; both contain ${count(plants, 'plant')} now, SHA-256 ${checksum}`
@@ -76,11 +79,13 @@ export async function copyStore(source: Store, target: Store, options: CopyOptio
   if (!(await target.adopt(source.id)))
     throw new CommandError('--to contains plants or tokens that are not in --from: use an empty database')
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
-  const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
+  const present = await target.tokens.all()
+  const other = present.find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to contains the token ${other.id}, which is not in --from`)
   const copied = await copyPlants(source, target, options)
   const tokens = await source.tokens.all()
-  for (const token of tokens) await target.tokens.put(token)
+  const equal = new Set(present.map((token) => JSON.stringify(token)))
+  for (const token of tokens) if (!equal.has(JSON.stringify(token))) await target.tokens.put(token)
   return { ...copied, tokens: tokens.length }
 }
 

@@ -62,7 +62,8 @@ async function checkStore(store: Store, progress: Progress) {
   }
   const head = await readPart('the end of the log', () => store.log.head())
   const checks = { ...store.checks, 'the tokens': () => findTokenFaults(store) }
-  for (const [what, find] of Object.entries(checks)) faults.push(...((await readPart(what, find)) ?? []))
+  for (const [what, find] of Object.entries(checks))
+    for (const fault of (await readPart(what, find)) ?? []) faults.push(fault)
   if (!/^[\w-]{22}$/.test(store.id)) faults.push('the store has no id')
   return { ...(await checkLog(store, head?.position, faults, progress)), faults }
 }

@@ -106,6 +106,8 @@ export interface TokenTable {
   find(id: string): Promise<Token | undefined>
   /** Reads all tokens in the order in which they were created. */
   all(): Promise<Token[]>
+  /** Reads the tokens with this id, name or hash, in the same order. There may be too many tokens to read all in time. */
+  search(text: string, hash?: string): Promise<Token[]>
   /** Adds a token; false if its id exists, or if another token with its name is valid at its `createdAt`. */
   add(token: Token): Promise<boolean>
   /**

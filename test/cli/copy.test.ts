@@ -230,7 +230,7 @@ for (const [part, first, strike, mend, reason] of failures)
     const { ended, target } = await beginCopy(t, { from, to })
     const { sql } = part === 'source' ? source : target
     await sql.execute(strike)
-    const stderr = new RegExp(`^plant-store: the copy failed: .*${reason}.* Run .* to resume\\.\n$`)
+    const stderr = new RegExp(`^plant-store: the copy failed: .*${reason}.* Run .* to resume, with .*\\.\n$`)
     t.match(await ended, { code: 1, stdout: '', stderr })
     await sql.execute(mend)
     t.match(await copy(from, to), { code: 0, stderr: '' })

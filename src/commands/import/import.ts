@@ -122,7 +122,7 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   const reasons: object[] = []
   const onFault = ({ line }: InputRecord, reason: string) => {
     // Bounded, because the report is one string. A fault takes about 100 bytes of memory besides its text.
-    reported += reason.length + 100
+    reported += JSON.stringify(reason).length + 100
     if (flags.json && reported < 2 ** 27) reasons.push({ line, reason })
     if (++faults <= maxShown || !process.stderr.isTTY) progress.print(`${name}: line ${line}: ${reason}`)
   }

@@ -4,6 +4,7 @@ import { byteOrderMark, type Form, type Input, InputError } from './input.ts'
 
 /** Maximum size of a record, and maximum distance to the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
+const tooLong = `is longer than ${maxRecordBytes / 1024} KiB`
 
 /**
  * `line`: line number, from 1, of the start of the record (of the end, if it has a `fault`); `end`: offset of its end
@@ -53,7 +54,8 @@ export async function* readRecords({ form, head, chunks }: Source) {
     const records: InputRecord[] = []
     let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
     for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
-      const { start = from, end, next, cells, fault, isBlank = end === start, refusal } = found
+      const { start = from, end, next, cells, fault, isBlank = end === start } = found
+      const refusal = next - start > maxRecordBytes ? tooLong : found.refusal
       if (refusal) throw new InputError(`line ${advanceLine(start)}: ${refusal}`)
       const record = text.slice(start, form.format === 'json' ? end : next)
       if (!isBlank)
@@ -65,8 +67,7 @@ export async function* readRecords({ form, head, chunks }: Source) {
     advanceLine(from)
     rest = text.slice(from)
     at += from
-    if (rest.length > maxRecordBytes)
-      throw new InputError(`line ${line}: is longer than ${maxRecordBytes / 1024} KiB`)
+    if (rest.length > maxRecordBytes) throw new InputError(`line ${line}: ${tooLong}`)
   }
 }
 
@@ -77,7 +78,7 @@ const findLine: Find = (text, from, isLast) => {
   return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
 }
 
-const unclosedFault = `a quoted cell starts here and does not end, or is longer than ${maxRecordBytes / 1024} KiB`
+const unclosedFault = `a quoted cell starts here and does not end, or ${tooLong}`
 const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, use --trim if spaces or tabs precede it, or use --quote none'
 
@@ -104,19 +105,21 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const unquote = (inner: string) => inner.replaceAll('""', '"')
   const findRow: Find = (text, from, isLast) => {
     const cells: string[] = []
+    // A longer row has the same fault in every chunk, whatever follows it there.
+    const near = text.slice(0, from + maxRecordBytes)
     for (let at = from; ; at = cell.lastIndex) {
       cell.lastIndex = unclosed.lastIndex = closed.lastIndex = at
-      const [, inner, bare = '', separator] = cell.exec(text) ?? []
+      const [, inner, bare = '', separator] = cell.exec(near) ?? []
       if (separator === undefined) {
-        const isUnclosed = unclosed.test(text)
+        const isUnclosed = unclosed.test(near)
         // The next chunk may begin with the second quotation mark of a pair.
-        const isOpen = isUnclosed || /["\xc2]$/.test(text)
-        if (isOpen && !isLast && text.length - from < maxRecordBytes) return undefined
+        const isOpen = isUnclosed || /["\xc2]$/.test(near)
+        if (isOpen && !isLast && near === text) return undefined
         // Skips the whole quoted cell: its lines are not rows.
-        const line = findLine(text, closed.test(text) ? closed.lastIndex - 1 : at, isLast)
+        const line = findLine(text, closed.test(near) ? closed.lastIndex - 1 : at, isLast)
         return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
-      if (!isLast && /^\r?$/.test(separator)) return undefined
+      if ((!isLast || near !== text) && /^\r?$/.test(separator)) return undefined
       cells.push(inner === undefined ? bare : unquote(inner))
       if (separator !== delimiter)
         return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }

@@ -52,6 +52,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
   return {
     find: async (id) => (await read('id = $1', [id]))[0],
     all: () => read('true'),
+    search: (text, hash = '') => read('id = $1 OR name = $1 OR hash = $2', [text, hash]),
     add: async (token) => (await execute(insert, toValues(token))) === 1,
     async replace(former, { id, hash, createdAt, expiresAt }, at) {
       const values = [id, hash, expiresAt, former.id, at, former.expiresAt, createdAt]
