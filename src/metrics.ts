@@ -65,13 +65,11 @@ export async function openMetrics(engine: string) {
     buckets: secondBounds,
     registers,
   })
-  const problems: Record<string, number> = Object.fromEntries(problemCodes.map((code) => [code, 0]))
+  const problems = Object.fromEntries(problemCodes.map((code) => [code, 0])) as Record<ProblemCode, number>
   meter.counter('plant_store_problems_total', 'Error responses by problem.', () => problems, 'problem')
 
   /** Counts an error response. */
-  function countProblem(code: ProblemCode): void {
-    problems[code] = Number(problems[code]) + 1
-  }
+  const countProblem = (code: ProblemCode) => void problems[code]++
 
   /** Counts a request that has ended. */
   const count: Count = ({ method, routeOptions }, { problem }, { status, durationMs }) => {

@@ -90,13 +90,15 @@ export const databaseUrl = decoded('the URL of a database', (given) => {
   return refuseTilde(given)
 })
 
+const switches = new Map(Object.entries({ true: true, on: true, false: false, off: false }))
+
 /** true, false, or addresses for @fastify/proxy-addr. No hop count: clients can forge entries of X-Forwarded-For. */
 export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
   const proxies = split(given)
   // ipaddr.js would read 127.1 as 127.0.0.1, and 010.0.0.1 as 8.0.0.1.
   const isOdd = proxies.some((proxy) => /\d/.test(proxy) && isIP(proxy.replace(/\/.*/, '')) === 0)
   const isValid = proxies.length > 0 && !isOdd && attempt(() => proxyAddr.compile(proxies)) !== undefined
-  return readSwitch(given) ?? (isValid ? proxies.join() : undefined)
+  return switches.get(given) ?? (isValid ? proxies.join() : undefined)
 })
 
 /** The `origin` of @fastify/cors: true, false, an origin or several. */
@@ -104,14 +106,9 @@ export const corsOrigin = decoded('true, false or origins like https://example.o
   if (given.includes('*'))
     throw new SettingError('must not have a wildcard: name each origin in full, or use true for all')
   const origins = split(given).map(toOrigin)
-  if (origins.length === 0 || origins.includes(undefined)) return readSwitch(given)
+  if (origins.length === 0 || origins.includes(undefined)) return switches.get(given)
   return origins.length === 1 ? origins[0] : (origins as string[])
 })
-
-function readSwitch(given: string): boolean | undefined {
-  if (given === 'false' || given === 'off') return false
-  return given === 'true' || given === 'on' ? true : undefined
-}
 
 /** Normalizes an origin as browsers send it: in lower case, without the default port (RFC 6454, section 6.2). */
 function toOrigin(given: string): string | undefined {

@@ -10,12 +10,8 @@ import { Pages } from './pages.ts'
 import { shareHead } from './shared-head.ts'
 
 /** The parts of a request that select and condition its response. `query` has been validated. */
-type ListRequest = {
-  method: string
-  url: string
-  query: ListQuery
-  headers: Partial<Record<'if-none-match' | 'accept-encoding', string | undefined>>
-}
+type ListRequest = { method: string; url: string; query: ListQuery; headers: RequestHeaders }
+type RequestHeaders = Partial<Record<'if-none-match' | 'accept-encoding', string | undefined>>
 
 /** `headers`: except the content headers; `body`: absent for a 304 and for HEAD. */
 type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
@@ -46,7 +42,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
       const range = rangeOf(after, Math.min(end, head.position), head)
       const { etag } = range
       const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
-      if (range.last < head.position && limit > 0) headers.link = linkTo(range, { path, query })
+      if (range.last < head.position && limit > 0) headers.link = linkTo(range, path, limit)
       latest = { head, url, range, headers }
     }
     const { range, headers } = latest

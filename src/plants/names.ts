@@ -1,7 +1,6 @@
 // The entity tag of a list, which permanently identifies its bytes and is its key in the cache; the cursor and the
 // `Link` of its next page. The mark of the last plant identifies the log: two logs with the same mark in row n contain
 // the same plants up to n.
-import type { ListQuery } from '../../schemas/plant.ts'
 import type { Head } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { itemFormat } from './item.ts'
@@ -43,8 +42,5 @@ export function readCursor(cursor: string): { after: number; mark: string } | un
 }
 
 /** Builds the `Link` to the page after a range (RFC 8288). `path`: the path of the list as clients see it. */
-export function linkTo(range: Range, { path, query }: { path: string; query: ListQuery }): string {
-  const next = Object.entries({ ...query, after: cursorOf(range) })
-  const parameters = next.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
-  return `<${path}?${parameters.join('&')}>; rel="next"`
-}
+export const linkTo = (range: Range, path: string, limit: number) =>
+  `<${path}?limit=${limit}&after=${cursorOf(range)}>; rel="next"`

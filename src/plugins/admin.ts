@@ -65,9 +65,7 @@ export async function openAdmin(settings: Options, log: AdminLog) {
       meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
     },
     /** Makes /readyz fail from now on. */
-    drain(): void {
-      isDraining = true
-    },
+    drain: () => (isDraining = true),
     close: () => app.close(),
   }
 }

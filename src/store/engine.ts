@@ -126,14 +126,10 @@ export interface TokenTable {
 /** A change of a note from the value `before` ('' if the note does not exist) to `value`. */
 export type NoteChange = { key: string; before: string; value: string }
 
-/** A row of the log. `checksum`: CRC-32, see `checksumOf`; `mark`: of the commit that added it. */
-export type StoredPlant = {
-  position: number
-  id: number | null
-  item: string
-  mark: string
-  checksum: number
-}
+/** A row of the log, without its checksum. `mark`: of the commit that added it. */
+export type PlantRow = { position: number; id: number | null; item: string; mark: string }
+/** A row of the log. `checksum`: CRC-32, see `checksumOf`. */
+export type StoredPlant = PlantRow & { checksum: number }
 
 /** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
 export type Standby = {

@@ -1,12 +1,17 @@
-// Caches the keys of an issuer: reloads old keys, and keeps using them while the issuer is unavailable.
-import { compactVerify, type JWSHeaderParameters } from 'jose'
+// The keys of an issuer: fetches them from the URL in its metadata, or from the setting, never from a URL in a token;
+// reloads old keys, and keeps using them while the issuer is unavailable.
+import { once } from 'node:events'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import { compactVerify, createLocalJWKSet, type JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { attempt } from '../attempt.ts'
 import { describeFailure, makeOutage } from '../outage.ts'
+import { isSecureUrl } from '../setting-values.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken } from './format.ts'
-import type { Issuer } from './issuer.ts'
-import { type KeySet, loadKeys } from './load-keys.ts'
+import { discoveryUrl, type Issuer } from './issuer.ts'
 
 /** Age at which keys are reloaded, and maximum age of keys that are used while the issuer is unavailable. */
 const freshMs = 300_000
@@ -14,6 +19,10 @@ const staleMs = 86_400_000
 /** Maximum numbers of tokens that wait for a load, and of remembered tokens with an unknown key. */
 const maxWaiting = 250
 const maxMissed = 10_000
+
+/** Maximum size of a document of an issuer, and maximum number of keys that are read from it. */
+const maxBytes = 256 * 1024
+const maxKeys = 64
 
 const messages = {
   failed: 'the keys of OIDC_ISSUER cannot be loaded; keys loaded earlier are used for up to 24 hours',
@@ -30,7 +39,7 @@ export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: 
 export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   const { logger, now = () => performance.now(), limitMs = 2000, pauseMs = 5000 } = options
   const outage = makeOutage(logger, messages, now)
-  let keys: KeySet | undefined
+  let keys: ReturnType<typeof createLocalJWKSet> | undefined
   /** When the last load, the one before it, and the last successful load began. */
   let [triedMs, earlierMs, loadedMs] = [-Infinity, -Infinity, -Infinity]
   let loading: Promise<void> | undefined
@@ -99,4 +108,57 @@ export function cacheKeys(issuer: Issuer, options: IssuerKeysOptions) {
   }
 
   return { verify, load, retryMs }
+}
+
+/**
+ * Resolves to the keys. Weak and malformed keys, and keys that are not for signatures, are refused by the library when
+ * a token names them. Rejects with any error if the keys cannot be loaded within `limitMs`.
+ */
+async function loadKeys(issuer: Issuer, limitMs: number) {
+  const signal = AbortSignal.timeout(limitMs)
+  try {
+    const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
+    const { keys } = await fetchObject(url, signal)
+    if (!Array.isArray(keys)) throw new Error(`${url} does not contain a list of keys`)
+    const objects = keys.filter((key) => Object(key) === key && !Array.isArray(key))
+    return createLocalJWKSet({ keys: objects.slice(0, maxKeys) })
+  } catch (error) {
+    throw signal.aborted ? new Error(`the issuer did not send its keys within ${limitMs / 1000} s`) : error
+  }
+}
+
+async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
+  const url = discoveryUrl(issuer)
+  const { issuer: name, jwks_uri: keys } = await fetchObject(url, signal)
+  if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} names another issuer`)
+  if (typeof keys !== 'string' || !isSecureUrl(keys))
+    throw new Error(`the document at ${url} has no jwks_uri with https`)
+  return keys
+}
+
+/**
+ * Fetches a JSON object, without following redirects. Rejects if the response is anything else or too long. Not with
+ * `fetch`: if a proxy (NODE_USE_ENV_PROXY) closes the connection, it reconnects indefinitely, even after an abort.
+ */
+async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const { get } = new URL(url).protocol === 'https:' ? https : http
+  const request = get(url, { signal, headers: { accept: 'application/json' } })
+  // An error after the response has begun is ignored here, because the stream also emits it.
+  request.on('error', () => {})
+  const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage]
+  if (answer.statusCode !== 200) {
+    answer.destroy()
+    throw new Error(`${url} returned ${answer.statusCode}`)
+  }
+  let text = ''
+  for await (const part of answer.setEncoding('utf8')) {
+    text += part
+    // Each character is at least one byte.
+    if (text.length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
+  }
+  // A response without a length may end without an error when it is aborted.
+  signal.throwIfAborted()
+  const value: unknown = attempt(() => JSON.parse(text))
+  if (typeof value !== 'object' || value === null) throw new Error(`${url} does not contain a JSON object`)
+  return value as Record<string, unknown>
 }

@@ -44,9 +44,8 @@ type VerifierOptions = {
 
 /** Returns `verify`. It throws or rejects with StoreUnavailable, or like `verifyIssued`, if it cannot tell now. */
 export function makeVerifier(table: TokenTable, options: VerifierOptions): Verify {
-  const { accessTokens, logger, verifyIssued } = options
-  const { now = Date.now, monotonicNow = () => performance.now() } = options
-  const touch = makeTouch(table, logger, now)
+  const { accessTokens, verifyIssued, now = Date.now, monotonicNow = () => performance.now() } = options
+  const touch = makeTouch(table, options.logger, now)
   // By SHA-256, so that the time of a look-up reveals nothing about tokens. Node decodes headers as Latin-1 (RFC 9110,
   // section 5.5), but clients send UTF-8.
   const hashOwn = (token: string) => hashToken(Buffer.from(token).toString('latin1').trim())
@@ -61,11 +60,9 @@ export function makeVerifier(table: TokenTable, options: VerifierOptions): Verif
   async function verifyAnew(token: string, digest: string): Promise<Grant | undefined> {
     const id = readTokenId(token)
     const grant = await (id === undefined ? verifyIssued?.(token) : findStored(id, digest))
-    if (grant) good.set(digest, grant)
-    else {
-      good.delete(digest)
-      bad.set(digest, monotonicNow() + verdictMs)
-    }
+    // Setting undefined deletes the former grant.
+    good.set(digest, grant)
+    if (!grant) bad.set(digest, monotonicNow() + verdictMs)
     return grant
   }
 

@@ -22,20 +22,20 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   /** The value of the note of this import; '' before the first batch. */
   let before = ''
   let done = earlier?.plants ?? 0
-  const left = checked.batches.filter(({ last }) => last > done)
+  const left = checked.batches.filter(({ valid }) => valid > done)
   const ofPath = checked.notes.filter((note) => note.path === path)
   const latestMs = ofPath.reduce((ms, { date }) => Math.max(ms, Date.parse(date)), 0)
   // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
-  for (const { last, bytes, hash } of left.length > 0 ? left : checked.batches.slice(-1)) {
+  for (const batch of left.length > 0 ? left : checked.batches.slice(-1)) {
     // Later than earlier imports from this path, even if the clock was set back since.
     const date = new Date(Math.max(Date.now(), latestMs + 1)).toISOString()
-    const isOpen = isAgain || last < checked.plants
-    const value = JSON.stringify({ path, bytes, hash, valid: last, date, isOpen, isAgain } satisfies Note)
+    const isOpen = isAgain || batch.valid < checked.plants
+    const value = JSON.stringify({ path, ...batch, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
     if (continued && before === '') changes.push(close(continued))
-    onBatch(await append(store, checked.spool.readPlants(done, last), changes), last)
+    onBatch(await append(store, checked.spool.readPlants(done, batch.valid), changes), batch.valid)
     before = value
-    done = last
+    done = batch.valid
     // Other processes poll for the lock of a SQLite file: give them time to get it.
     await sleep(2)
   }

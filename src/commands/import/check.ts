@@ -11,32 +11,23 @@ export type Checked = Awaited<ReturnType<typeof checkInput>>
 /** `onFault` receives each invalid record, and its fault. */
 type Reporter = { progress: Progress; onFault(record: InputRecord, fault: string): void }
 
+/** The plants up to number `valid`, added in one transaction; `bytes`, `hash`: size and SHA-256 (hex) of their input. */
+type Batch = { valid: number; bytes: number; hash: string }
+
 /**
- * The progress of one import, which the store keeps permanently. If a later input starts with the same bytes, its
- * import skips them, and has a separate note. `path`: absent for a pipe; `bytes`, `hash`: size and SHA-256 (hex) of the
- * consumed input; `valid`: number of plants in it; `date`: of the last batch; `isOpen`: the import is running or was
- * interrupted; `isAgain`: it began with --again.
+ * The progress of one import: its last batch. The store keeps it permanently. If a later input starts with the same
+ * bytes, its import skips them, and has a separate note. `path`: absent for a pipe; `date`: of the batch; `isOpen`: the
+ * import is running or was interrupted; `isAgain`: it began with --again.
  *
  * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
  * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each
  * change requires the value before it, so that only one of two concurrent imports of an input succeeds.
  */
-export type Note = {
-  path?: string | undefined
-  bytes: number
-  hash: string
-  valid: number
-  date: string
-  isOpen: boolean
-  isAgain: boolean
-}
+export type Note = Batch & { path?: string | undefined; date: string; isOpen: boolean; isAgain: boolean }
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
 /** A note that matches a prefix of the input, and the numbers of plants and of conflicts in the prefix. */
 export type Match = StoredNote & { plants: number; conflicts: number }
-
-/** The plants up to number `last`, which are added in one transaction; `bytes` and `hash` as in a note. */
-type Batch = { last: number; bytes: number; hash: string }
 
 /**
  * Checks all records. `plants`: number of valid records; `conflicts`: number of these with a conflicting id; `matches`:
@@ -73,7 +64,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
       matches.push(...same.map((note) => ({ ...note, plants: checked.plants, conflicts: checked.conflicts })))
     }
-    if (bytes > 0) batches.push({ last: checked.plants, bytes, hash: hashTo(bytes) })
+    if (bytes > 0) batches.push({ valid: checked.plants, bytes, hash: hashTo(bytes) })
     reporter.progress.show(checked.records, undefined, 'record')
     await reporter.progress.written()
   }

@@ -97,20 +97,18 @@ async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chu
 }
 
 /**
- * `map`: member or column names by field, if they differ; `quote`: `none` if quotation marks are literal; `isUtf8`: the
- * input starts with a byte order mark.
+ * `map`: member or column names by field, if they differ, which implies `ignoreUnknown`; `quote`: `none` if quotation
+ * marks are literal.
  */
-export type Form = {
-  format: 'ndjson' | 'json' | 'csv'
-  map: Partial<Record<keyof NewPlant, string>>
-  ignoreUnknown: boolean
-  delimiter: string
-  quote: string
-  trim: boolean
-  isUtf8: boolean
+export type FormOptions = {
+  map?: Partial<Record<keyof NewPlant, string>>
+  ignoreUnknown?: boolean
+  delimiter?: string
+  quote?: string
+  trim?: boolean
 }
-/** A mapping implies `ignoreUnknown`. */
-export type FormOptions = Partial<Omit<Form, 'format' | 'isUtf8'>>
+/** `isUtf8`: the input starts with a byte order mark. */
+export type Form = Required<FormOptions> & { format: 'ndjson' | 'json' | 'csv'; isUtf8: boolean }
 
 const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; convert it with: tr '\\r' '\\n' < FILE`

@@ -4,7 +4,6 @@ import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
-import { guardParser } from './pg-guard.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
@@ -218,4 +217,24 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
 
 async function findBackend(client: pg.Client): Promise<number> {
   return Number((await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid)
+}
+
+/**
+ * Ends a connection if pg cannot parse a message, such as a request for GSSAPI. pg has no option for this: it parses in a
+ * listener, where an error would end the process. Call it before the client connects.
+ */
+function guardParser({ connection }: pg.Client): void {
+  const guard = () => {
+    const { stream } = connection
+    for (const parse of stream.rawListeners('data'))
+      stream.off('data', parse as () => void).on('data', (bytes) => {
+        try {
+          parse(bytes)
+        } catch (error) {
+          stream.destroy(error as Error)
+        }
+      })
+  }
+  // pg attaches its parser before it emits these events.
+  connection.on('connect', guard).on('sslconnect', guard)
 }

@@ -36,6 +36,9 @@ const replace = `
 
 const revoke = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
 
+const touch =
+  'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at BETWEEN $3 AND $2) IS NOT TRUE'
+
 /** Only these columns of a token can change. */
 const put = `
   INSERT INTO tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET
@@ -59,11 +62,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
       return (await execute(replace, values)) === 2
     },
     revoke: async (id, at) => (await execute(revoke, [id, at])) === 1,
-    async touch(id, at, since) {
-      const text =
-        'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND (last_used_at BETWEEN $3 AND $2) IS NOT TRUE'
-      await execute(text, [id, at, since], true)
-    },
+    touch: async (id, at, since) => void (await execute(touch, [id, at, since], true)),
     put: async (token) => void (await execute(put, toValues(token))),
   }
 }

@@ -1,7 +1,7 @@
 // The SQL interface of both engines: parameters $1, $2, … (?1, ?2, … in SQLite), and integers within ±(2^53−1). The text
 // of a row of the log, and its checksum.
 import { crc32 } from 'node:zlib'
-import type { NoteChange, Store, StoredPlant } from '../engine.ts'
+import type { NoteChange, PlantRow, Store, StoredPlant } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 
 export type Value = string | number | null
@@ -36,11 +36,10 @@ export function writeNote({ key, before, value }: NoteChange): { text: string; v
 }
 
 /** Returns position, id (empty if there is none), mark and item, separated by tabs. */
-export const textOf = ({ position, id, mark, item }: Omit<StoredPlant, 'checksum'>) =>
-  `${position}\t${id ?? ''}\t${mark}\t${item}`
+export const textOf = ({ position, id, mark, item }: PlantRow) => `${position}\t${id ?? ''}\t${mark}\t${item}`
 
 /** CRC-32 over the text of a row in UTF-8. `verify` compares it to find corrupt rows. */
-export const checksumOf = (row: Omit<StoredPlant, 'checksum'>) => crc32(textOf(row))
+export const checksumOf = (row: PlantRow) => crc32(textOf(row))
 
 /** True if a plant does not match its checksum. */
 export const isDamaged = (plant: StoredPlant) => checksumOf(plant) !== plant.checksum

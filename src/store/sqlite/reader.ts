@@ -5,7 +5,6 @@ import { StoreUnavailable } from '../errors.ts'
 import type { Row, Value } from '../sql/sql.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
-const markQuery = 'SELECT mark FROM plants WHERE position = ?'
 /**
  * Reads a page as bytes, which need no decoding. The primary key is scanned, and thus concatenated, in order; NOT INDEXED
  * prevents that an index that someone has added is scanned instead.
@@ -46,7 +45,7 @@ export function makeReader(db: DatabaseSync) {
 /** Returns a function that reads the head. Marks are cached while the head, and therefore the log, is unchanged. */
 function makeHeadReader(db: DatabaseSync) {
   const readLast = db.prepare(headQuery, { returnArrays: true })
-  const readMark = db.prepare(markQuery, { returnArrays: true })
+  const readMark = db.prepare('SELECT mark FROM plants WHERE position = ?', { returnArrays: true })
   let known: { head: Head; marks: Map<number, string | undefined> } | undefined
   return (positions: readonly number[] = []): Head => {
     const [position, mark] = (readLast.get() ?? [0, '']) as unknown as [number, string]

@@ -56,8 +56,10 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
       liveResponse: (LiveResponse) => (props) =>
         h('div', null, explain(h, props.response), h(LiveResponse, props)),
       // An operation is resolved after it is opened; until then a click would be lost.
-      execute: (Execute) => (props) =>
-        h(Execute, { ...props, disabled: props.disabled || !isResolved(props) }),
+      execute: (Execute) => (props) => {
+        const isResolved = props.specSelectors.specResolvedSubtree(['paths', props.path, props.method])
+        return h(Execute, { ...props, disabled: props.disabled || !isResolved })
+      },
       // Labels for screen readers.
       ExamplesSelect: (ExamplesSelect) => (props) => {
         const select = h(ExamplesSelect, { ...props, showLabels: false })
@@ -76,10 +78,6 @@ function showResponses({ createElement: h, Fragment }, Responses, props) {
   const summary = h('summary', null, 'All documented responses')
   const documented = h(Responses, { ...props, tryItOutResponse: undefined })
   return h(Fragment, null, answer, h('details', { className: 'documented' }, summary, documented))
-}
-
-function isResolved({ specSelectors, path, method }) {
-  return specSelectors.specResolvedSubtree(['paths', path, method]) !== undefined
 }
 
 /** Explains an error: how to get a token, or what the problem means. */
