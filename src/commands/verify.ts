@@ -104,7 +104,9 @@ type LogEntry = StoredPlant | { position: number; reason: string }
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   const readPlant = (position: number): Promise<LogEntry[]> =>
-    store.plants(position - 1, position, 1).catch(({ message }) => [{ position, reason: message }])
+    store
+      .plants(position - 1, position, 1)
+      .catch(async (error) => [{ position, reason: await explainUnread(store, error) }])
   for (let after = 0; after < end; ) {
     let entries: LogEntry[] = []
     try {

@@ -79,7 +79,8 @@ export class Pages {
     const prefersPlain = page.length < minCompressed || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (allowsPlain && prefersPlain)) return { coding: 'identity', bytes: page }
     const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
-    this.#cache.set(nameOf(range, best), bytes)
+    // A copy: zlib returns a part of a buffer of 16 KiB.
+    this.#cache.set(nameOf(range, best), Buffer.from(new Uint8Array(bytes).buffer))
     return { coding: best, bytes }
   }
 

@@ -42,7 +42,10 @@ const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
   new ProblemError(problems.faults(1), { errors: [{ code, detail, parameter }], headers: closing })
 const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
 const noHost = ambiguous('required', 'Host', 'must be given exactly once')
-/** Connections with an ambiguous request. Later requests on them, which Node may have read already, are ignored. */
+/**
+ * Connections with an ambiguous request, or with an upgrade. Later requests on them, which Node may have read already,
+ * are ignored.
+ */
 const refused = new WeakSet<Socket>()
 
 /** Time for a client to read the error response before the connection is destroyed. */
@@ -68,8 +71,8 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
   app.decorate('pendingResponses', new WeakMap())
 
   // Before CORS, which responds to OPTIONS. Without `done`, a later request on a refused connection stops here.
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (!refused.has(request.raw.socket)) done(findHeadError(request))
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!refused.has(request.raw.socket)) done(findHeadError(request, reply))
   })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -125,7 +128,13 @@ function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
 }
 
 /** Returns an error, which closes the connection, for a request whose framing or host is ambiguous. */
-function findHeadError({ raw: { rawHeaders, httpVersionMinor, headers, socket } }: FastifyRequest) {
+function findHeadError({ raw }: FastifyRequest, reply: FastifyReply) {
+  const { rawHeaders, httpVersionMinor, headers, socket } = raw
+  // Node drops what follows an ignored upgrade in the same read, so the next bytes may begin within a request.
+  if (headers.upgrade !== undefined) {
+    refused.add(socket)
+    reply.raw.setHeader('connection', 'close')
+  }
   const { 'transfer-encoding': coding } = headers
   // RFC 9112, section 6.1. Node does not decode codings before chunked, and refuses any other final coding itself.
   const isOther = coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))
@@ -170,7 +179,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
     frameworkErrors(error: FastifyError, request: FastifyRequest, reply: FastifyReply) {
       request.server.logWhenEnded?.(request, reply)
       const answer = reply.header(...nosniff).header('x-request-id', request.id)
-      request.server.errorHandler(findHeadError(request) ?? error, request, answer)
+      request.server.errorHandler(findHeadError(request, reply) ?? error, request, answer)
     },
   }
 }

@@ -6,6 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import { separate } from '../../src/cli/console.ts'
+import { addPlants, append } from '../../src/commands/import/add.ts'
+import type { Checked, Match } from '../../src/commands/import/check.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
@@ -221,7 +224,10 @@ for (const engine of engines)
       const refused = ends.filter(({ code }) => code === 1)
       t.ok(refused.length <= 1)
       for (const { stderr } of refused)
-        t.match(stderr, /another import of this input .* is running: wait for it to finish\n$/)
+        t.match(
+          stderr,
+          /another import of this input .* is running: wait for it to finish, then run the same command\n$/,
+        )
       t.strictSame(named(await readPlants(url)), names)
     }
   })
@@ -355,6 +361,43 @@ test('adds the checked plants, and reports an id that was taken meanwhile', asyn
   t.equal((await store.log.head()).position, names.length + 2)
 })
 
+test('adds nothing if the database has lost an earlier import since the check', async (t) => {
+  const store = await open(t, await sqlite.createDatabase(t))
+  const entry = { item: '{"name":"c","tag":""}', id: undefined }
+  const batch = { bytes: 9, hash: '', valid: 3 }
+  const checked = {
+    batches: [batch],
+    notes: [],
+    plants: 3,
+    newKey: 'import/b/0',
+    spool: { readPlants: () => [entry] },
+  }
+  const earlier = { ...batch, valid: 2, plants: 2, isOpen: false, key: 'import/a/0', value: '{}' }
+  const target = { path: 'input', store, earlier: earlier as unknown as Match, again: false }
+  const add = () => addPlants(checked as unknown as Checked, target, () => {})
+  await t.rejects(add(), { message: /^another import .*, then run the same command$/ })
+  t.equal((await store.log.head()).position, 0)
+  await store.log.append([], { notes: [{ ...earlier, before: '' }] })
+  await add()
+  t.equal((await store.log.head()).position, 1)
+  const unknown = new StoreUnavailable('unknown', 'lost')
+  const failing = { ...store, log: { ...store.log, append: () => Promise.reject(unknown) } }
+  await t.rejects(append(failing, [], []), {
+    message: 'the import was interrupted: lost; all plants were added',
+  })
+})
+
+test('starts another import with --again although an earlier note was lost', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, a)
+  const run = () => runCommand(['import', path, '--again'], { DATABASE_URL: url })
+  for (let n = 0; n < 2; n++) t.match(await run(), { code: 0 })
+  const db = new DatabaseSync(new URL(url))
+  t.equal(db.prepare("DELETE FROM meta WHERE key LIKE 'import/%/0'").run().changes, 1)
+  db.close()
+  t.match(await run(), { code: 0, stdout: '1 added' })
+})
+
 test('stops if another import of the same input has added plants', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
@@ -366,7 +409,8 @@ test('stops if another import of the same input has added plants', async (t) => 
   writeFileSync(GO, '')
   t.match(await ended, {
     code: 1,
-    stderr: /input: another import of this input .* is running: wait for it to finish\n$/,
+    stderr:
+      /input: another import of this input .* is running: wait for it to finish, then run the same command\n$/,
   })
   t.strictSame(named(await readPlants(url)), names)
 })

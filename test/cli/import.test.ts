@@ -448,6 +448,15 @@ test('reports a faulty row as a whole, wherever a read ends', async (t) => {
   }
 })
 
+test('refuses a quoted cell over 1 MiB, whatever precedes it', async (t) => {
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
+  const cell = `"${`${'x'.repeat(99)}\n`.repeat(11_000)}"`
+  for (const before of [0, 25_000, 31_000]) {
+    const path = writeInput(t, `name,tag,x\n${'a,,\n'.repeat(before)}b,,${cell}\n`)
+    t.match((await next(path, '--skip-invalid', any)).counts, { added: before + 10_999, rejected: 2 })
+  }
+})
+
 test('decodes characters that are split between two reads', async (t) => {
   const { next } = await shareStore(t, await quickest.createDatabase(t))
   const tree = '山🌴'.repeat(40)

@@ -103,6 +103,7 @@ const plant = '{"name":"a","tag":""}'
 const garbage: [title: string, status: number, bytes: string][] = [
   ['a TLS handshake', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['an unknown method', 400, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method of RTSP', 405, `DESCRIBE /plants RTSP/1.0\r\n${auth}\r\n`],
   ['a tunnel', 400, `CONNECT a:1 HTTP/1.1\r\n${auth}\r\n`],
   ['line ends without a carriage return', 400, `GET /plants HTTP/1.1\n${auth.replaceAll('\r', '')}\n`],
   ['two lengths', 400, post('Content-Length: 2\r\nContent-Length: 3', '{}')],
@@ -201,6 +202,13 @@ test('bytes that are not HTTP get 400, and the connection is closed', async (t) 
     t.equal(answers[0]?.headers.get('connection'), 'close', title)
   }
   app.server.keepAliveTimeout = keepAliveTimeout
+})
+
+test('ignores an upgrade, and closes the connection after its response', async (t) => {
+  const upgrade = compose({ target: '/plants?limit=0', headers: { Connection: 'Upgrade', Upgrade: 'h2c' } })
+  const answers = await exchange(service.port, `${upgrade}${post('Content-Length: 21', plant)}`, 2)
+  t.match(answers, [{ status: 200, text: '[]' }])
+  t.equal(answers[0]?.headers.get('connection'), 'close')
 })
 
 test('accepts any Host, even an empty one, and HTTP/1.0 without Host', async (t) => {

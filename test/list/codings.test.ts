@@ -6,9 +6,12 @@ import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { type Test, test } from 'tap'
 import { noMeter } from '../../src/metrics.ts'
 import { negotiate } from '../../src/plants/codings.ts'
+import { rangeOf } from '../../src/plants/names.ts'
+import { Pages } from '../../src/plants/pages.ts'
+import { fill } from '../support/copies.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
-import { countReads, openStore } from '../support/stores.ts'
+import { countReads, open, openStore } from '../support/stores.ts'
 
 const decode: Record<string, (bytes: Buffer) => Promise<Buffer>> = {
   zstd: promisify(zstdDecompress),
@@ -79,6 +82,18 @@ for (const [kind, plants] of [
       t.ok(body.length < list.length / 4, `${body.length} of ${list.length} bytes`)
     }
   })
+
+test('caches a compressed page without the rest of its buffer', async (t) => {
+  const store = await open(t, await sqlite.createDatabase(t))
+  await fill(store, 100)
+  const pages = new Pages(store.log)
+  const range = rangeOf(0, 100, await store.log.head())
+  for (const coding of ['zstd', 'br', 'gzip'] as const) {
+    await pages.get(range, [coding])
+    const { bytes } = (await pages.get(range, [coding])) as { bytes: Buffer }
+    t.equal(bytes.buffer.byteLength, bytes.length, coding)
+  }
+})
 
 test('reads a page once, and does not compress small ones', async (t) => {
   const counters: Record<string, () => unknown> = {}

@@ -101,7 +101,7 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   const spaced = jwt.replace(/^eyJh/, 'ewog')
   logger.warn(
     { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') }) },
-    `${secret} ${jwt} ${spaced} secret-8`,
+    `${secret} ${jwt} ${spaced} secret-8 explanation.${jwt}`,
   )
   logger.warn({
     headers: { authorization: 'secret' },

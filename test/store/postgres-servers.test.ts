@@ -4,7 +4,9 @@ import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import tap from 'tap'
+import { failureOf, isFinal, pickFailure } from '../../src/store/postgres/failures.ts'
 import { forgetCluster, type PostgresServer } from '../support/postgres.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -21,6 +23,17 @@ const { leaseMs, makeLease } = await import('../../src/store/postgres/session.ts
 
 const unread = unavailable('unread')
 const timeout = 120_000
+
+tap.test('a refusal by one server is final only if no other server may accept a retry', (t) => {
+  const refusal = failureOf(
+    'a',
+    Object.assign(new pg.DatabaseError('no entry', 8, 'error'), { code: '28000' }),
+  )
+  const picked = pickFailure([refusal, new Error('b: ECONNREFUSED')])
+  t.strictSame([picked.message, isFinal(picked)], ['a: no entry; b: ECONNREFUSED', false])
+  t.equal(pickFailure([refusal, refusal]), refusal)
+  t.end()
+})
 
 tap.test('a head waits for another barrier if that in progress began more than a second ago', async (t) => {
   const barriers: (() => void)[] = []

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
-import { add, listNames, open, unavailable } from '../support/stores.ts'
+import { add, listNames, open, openStore, unavailable } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 import { ours, Sightings } from './logs.ts'
 
 const tables = ['head', 'plants']
@@ -95,6 +96,28 @@ testPostgres('stays in the schema of its store when the search path changes', as
   t.strictSame(await listNames(await open(t, url)), [], 'a later process follows the search path')
 })
 
+testPostgres('stays in its schema when a copy appears earlier on the search path', async (t, url) => {
+  const client = await connect(t, url)
+  const store = await open(t, url)
+  await add(store, 'a')
+  await client.query(`CREATE SCHEMA postgres; SET search_path = postgres; ${ours}`)
+  t.strictSame(await add(store, 'b'), ['added'])
+  t.strictSame(await listNames(store), ['a', 'b'])
+})
+
+testPostgres('a command that reads waits for a table that is locked for long', async (t, url) => {
+  const [client, watcher] = [await connect(t, url), await connect(t, url)]
+  await (await openStore(url)).close()
+  const store = await open(t, url, { mode: 'read' })
+  await client.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE')
+  const head = Promise.resolve(store.log.head())
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+    AND datname = current_database() AND clock_timestamp() - query_start > interval '2 s'`
+  await until(async () => (await watcher.query(waiting)).rows.length > 0)
+  await client.query('COMMIT')
+  t.match(await head, { position: 0 })
+})
+
 /** Statements that make another application's tables; `options`: of the URL. */
 const foreign: [title: string, statements: string, options?: string][] = [
   [
@@ -144,3 +167,8 @@ for (const statements of [fixture, ours.replace("'step'", "'schema'")])
   testRefusal('a database made before 1.0.0', statements, earlier)
 for (const [title, statements, options] of foreign)
   testRefusal(`tables of another application: ${title}`, statements, another, options)
+testRefusal(
+  'an unlogged table',
+  `${ours}; ALTER TABLE plants SET UNLOGGED`,
+  /a crash would empty its table plants/,
+)

@@ -32,7 +32,9 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
     const isOpen = isAgain || batch.valid < checked.plants
     const value = JSON.stringify({ path, ...batch, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
-    if (continued && before === '') changes.push(close(continued))
+    // Also an earlier note that stays as it is must exist: a fail-over may have lost it, with its plants.
+    if (earlier && before === '')
+      changes.push(continued ? close(earlier) : { ...earlier, before: earlier.value })
     onBatch(await append(store, checked.spool.readPlants(done, batch.valid), changes), batch.valid)
     before = value
     done = batch.valid
@@ -57,9 +59,10 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
     const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
     if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(
-        'another import of this input (or of an input with the same first record) is running: wait for it to finish',
+        'another import of this input (or of an input with the same first record) is running: wait for it to finish, then run the same command',
       )
-    throw new CommandError(`the import was interrupted: ${error.message}; run the same command to continue`)
+    const advice = entries.length > 0 ? 'run the same command to continue' : 'all plants were added'
+    throw new CommandError(`the import was interrupted: ${error.message}; ${advice}`)
   }
 }
 

@@ -81,7 +81,8 @@ async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
 /** Derives the key of a note from the hash up to the first record: concurrent imports of one input get the same key. */
 function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `import/${firstHash}/`
-  return start + notes.filter(({ key }) => key.startsWith(start)).length
+  const last = notes.findLast(({ key }) => key.startsWith(start))
+  return start + (last ? Number(last.key.slice(start.length)) + 1 : 0)
 }
 
 const conflict = `a plant with this id already exists with a different ${listFields('or')}`

@@ -2,8 +2,11 @@
 import pg from 'pg'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 
-/** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
-const transient = /^(08|25006|25P03|40|53300|55P03|57)/
+/**
+ * SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. 0A: a cached plan whose columns have
+ * changed, and a serializable transaction on a standby.
+ */
+const transient = /^(08|0A|25006|25P03|40|53300|55P03|57)/
 
 const untrusted =
   "the server's certificate is not signed by a trusted authority: add sslrootcert=FILE to the URL, where FILE contains the authority's certificate"
@@ -36,10 +39,14 @@ export function isFinal(error: unknown): boolean {
   return cause instanceof pg.DatabaseError && !transient.test(String(cause.code))
 }
 
-/** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
+/**
+ * Picks the most useful failure. A refusal (wrong password, missing database) is final only if no other server might
+ * accept a retry.
+ */
 export function pickFailure(failures: Error[]): Error {
   const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
-  return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
+  const refused = failures.every(isFinal) && failures.find(isAnswer)
+  return refused || new Error(failures.map(({ message }) => message).join('; '))
 }
 
 const messages = {

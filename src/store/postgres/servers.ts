@@ -185,6 +185,7 @@ export class Servers {
     const [found] = await Promise.all([findStore(session), pinned])
     const { id, schema } = found ?? (await this.#createStore(session, all))
     this.#schema ??= schema
+    if (!pinned) await session.query(`SET search_path = ${this.#schema}`)
     this.storeId ??= id
     if (id !== this.storeId) throw new StoreRefused(`it contains a different store (${id})`)
     if (!this.isReading && found?.missing.length) await createStore(session, this.#options)

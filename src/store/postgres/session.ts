@@ -89,7 +89,7 @@ export class Session {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
     const { read_only, doubt } = await this.identify(timeoutMs)
-    if (isReading) await this.query('SET default_transaction_read_only = on')
+    if (isReading) await this.query('SET default_transaction_read_only = on; SET lock_timeout = 0')
     else if (this.timeline === null) throw new Error('it is a standby and does not accept writes')
     else if (read_only === 'on') throw new Error('default_transaction_read_only is on')
     else if (doubt !== null) throw new Error(doubt)

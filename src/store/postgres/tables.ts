@@ -10,16 +10,19 @@ export const tables = ['meta', 'plants', 'tokens', 'head']
 
 /** The tables or views on the search path with one of our names, `meta` first. */
 const namesakes = `
-  SELECT name, relnamespace::regnamespace::text AS schema, current_setting('server_encoding') AS encoding
+  SELECT name, relnamespace::regnamespace::text AS schema, current_setting('server_encoding') AS encoding,
+    relpersistence AS persistence
   FROM unnest('{${tables}}'::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)
   ORDER BY name <> 'meta'`
+
+type Namesake = Record<'name' | 'schema' | 'encoding' | 'persistence', string>
 
 /** `schema`: of its tables, quoted for SQL; `missing`: the steps that it lacks. */
 export type FoundStore = { id: string; schema: string; missing: typeof steps }
 
 /** Finds the store; undefined if no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<FoundStore | undefined> {
-  const found = (await session.query<Record<'name' | 'schema' | 'encoding', string>>(namesakes)).rows
+  const found = (await session.query<Namesake>(namesakes)).rows
   const [first] = found
   if (first === undefined) return undefined
   const { name, schema, encoding } = first
@@ -32,6 +35,9 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
   checkVersion('it', step)
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: create the database with ENCODING 'UTF8'`)
+  const unlogged = found.find(({ persistence }) => persistence === 'u')
+  if (unlogged)
+    throw new StoreRefused(`a crash would empty its table ${unlogged.name}, which is UNLOGGED: SET LOGGED`)
   return { id: values.store, schema, missing: steps.slice(step) }
 }
 

@@ -44,11 +44,11 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
    */
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number, readsOnly: boolean): Promise<T> {
     /** The transaction whose COMMIT was sent, until another attempt shows that it is not in the log. */
-    let sent: { result: T; trace: QueryConfig | 'none' } | undefined
+    let sent: { result: T; trace: QueryConfig | 'none'; failure?: string } | undefined
     /** True once a server had the transaction: the outcome is then unknown even if the next server lacks it. */
     let wasFound = false
     const attempt = async (session: Session) => {
-      if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the response to COMMIT was lost')
+      if (sent?.trace === 'none') throw new StoreUnavailable('unknown', `COMMIT failed: ${sent.failure}`)
       const locked = lockHead(session)
       if (sent || !readsOnly) await locked
       if (sent && (await session.query(sent.trace)).rows.length > 0) {
@@ -70,7 +70,8 @@ export function makeWriter({ link, heads, minors }: Record<'link' | 'heads' | 'm
         // The server may show plants that no standby has. It may have committed even after an error, such as of a sync.
         heads.drop()
         // Not the error of the server, which would prevent another attempt.
-        throw new Error((error as Error).message)
+        sent.failure = (error as Error).message
+        throw new Error(sent.failure)
       }
       return result
     }
