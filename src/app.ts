@@ -36,7 +36,7 @@ export async function buildApp(options: AppOptions) {
   const { log, settings, verify, logger, meter, write, mask, count, countProblem } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const app = fastify({
-    loggerInstance: logger as FastifyBaseLogger,
+    loggerInstance: logger,
     // The plugin `accessLog` logs requests; a child logger per request would double its cost.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,

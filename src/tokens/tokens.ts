@@ -31,7 +31,7 @@ export async function rotateToken(table: TokenTable, former: Token, options: Rot
   // The successor must be newer, even if the clock was set back since.
   const newerAt = Math.max(now, createdAt + 1)
   // Rotation shortens the lifetime of a token, so use the lifetime of its latest successor, even if that is revoked.
-  const isLater = (one: Token) => one.name === name && one.createdAt >= createdAt && one.createdAt <= newerAt
+  const isLater = (one: Token) => one.name === name && one.createdAt <= newerAt
   const latest = (await table.search(name)).findLast(isLater) ?? former
   const expiresAt = latest.expiresAt === null ? null : newerAt + latest.expiresAt - latest.createdAt
   const formerExpiresAt = Math.min(now + overlapMs, former.expiresAt ?? Number.POSITIVE_INFINITY)

@@ -1,11 +1,12 @@
 // What a start prints: the database, the first token of a new database, and how to create another token.
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import fs, { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
 import { SettingError } from '../../src/setting-values.ts'
-import type { TokenTable } from '../../src/store/engine.ts'
+import type { Token, TokenTable } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
@@ -74,6 +75,27 @@ test('of two concurrent starts, one creates the token and the other leaves no fi
   const said = await Promise.all(['one', 'two'].map((name) => introduce(store.tokens, join(directory, name))))
   t.match(said.toSorted(), [/^This store had no tokens, /, /^valid tokens: 1/])
   t.equal(readdirSync(directory).length, 1)
+})
+
+test('syncs FIRST_TOKEN_FILE and then its directory before it stores the token', async (t) => {
+  const { tokens } = await open(t, await sqlite.createDatabase(t))
+  const synced: boolean[] = []
+  const { fsyncSync } = fs
+  const replace = (sync: typeof fsyncSync) => {
+    fs.fsyncSync = sync
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => replace(fsyncSync))
+  replace((descriptor) => {
+    fsyncSync(descriptor)
+    synced.push(fs.fstatSync(descriptor).isFile())
+  })
+  const add = async (token: Token) => {
+    t.same(synced, [true, false])
+    return tokens.add(token)
+  }
+  await introduce({ ...tokens, add }, join(createDirectory(t), 'token'))
+  t.equal((await tokens.all()).length, 1)
 })
 
 test('a token that could not be stored leaves no file', async (t) => {

@@ -86,5 +86,5 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = s
   }
   const app = await start(t, { env, logger, limits, meter: { ...noMeter, counter } })
   const told = () => lines.filter(({ msg }) => msg.includes('OIDC_ISSUER'))
-  return { ...app, refused: () => refused() as Record<string, number>, told }
+  return { ...app, lines, refused: () => refused() as Record<string, number>, told }
 }

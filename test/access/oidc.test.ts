@@ -89,6 +89,11 @@ test('forged and malformed tokens are refused, and no URL in them is fetched', a
     t.equal(status, 401, title)
     t.match(headers.get('www-authenticate'), 'error="invalid_token"', title)
   }
+  const make = (n: number) => raw(JSON.stringify({ ...claims, x: 'x'.repeat(5800 + n) }))
+  const sized = Array.from({ length: 99 }, (_, n) => [make(n), `${make(n)}AA`]).flat()
+  t.ok(sized.some(({ length }) => length === 8193))
+  const fits = sized.filter((text) => readJwt(text, issuerIn(issuer.env)) !== 'form')
+  t.equal(Math.max(...fits.map(({ length }) => length)), 8192)
   const late = await good.sign({ exp: Date.now() / 1000 - 20.5 })
   t.equal((await list(late)).status, 200, 'within the tolerance, with a fraction')
   t.equal((await list(await good.sign({}, { typ: 'application/AT+JWT' }))).status, 200)
@@ -145,7 +150,7 @@ type Change = Record<string, unknown>
 
 test('refuses a missing, malformed or wrong claim or header, and names the reason', async (t) => {
   const { issuer, sign } = await startSigning(t)
-  const { list, refused } = await startAccepting(t, issuer.env)
+  const { list, refused, lines } = await startAccepting(t, issuer.env)
   const { url: iss } = issuer
   const nowS = Date.now() / 1000
   const [, ...rest] = (await sign()).split('.')
@@ -169,6 +174,7 @@ test('refuses a missing, malformed or wrong claim or header, and names the reaso
       const before = Number(refused()[reason])
       t.equal((await list(await make(change))).status, 401, JSON.stringify(change))
       t.equal(refused()[reason], before + 1, JSON.stringify(change))
+      t.match(lines.at(-1), { level: 20, reason, msg: 'a JWT was refused' })
     }
 })
 

@@ -88,10 +88,12 @@ for (const engine of engines) {
     const { id, expiresAt } = await rotate(second, 0)
     t.equal(expiresAt, null, 'the successor of a token that never expires never expires')
     t.equal((await find(second)).expiresAt, clock.ms, 'without an overlap, the former token expires at once')
-    t.equal(await rotate(second), undefined, 'an expired token is not rotated')
+    const past = idOf(await create({ name: 'past', expiresAt: clock.ms }))
+    for (const ended of [second, past])
+      t.equal(await rotate(ended), undefined, 'an expired token is not rotated')
     await revoke(id)
     t.equal(await rotate(id), undefined, 'a revoked token is not rotated')
-    t.equal((await store.tokens.all()).length, 3)
+    t.equal((await store.tokens.all()).length, 4)
     let again = idOf(await create({ name: 'b', expiresAt: clock.ms + 90 * dayMs }))
     clock.ms -= 100 * dayMs
     for (let round = 0; round < 3; round++) again = (await rotate(again)).id

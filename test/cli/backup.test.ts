@@ -106,6 +106,14 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   const { checksum } = await verify(`file:${backup}`)
   t.strictSame(JSON.parse(stdout.replace('{1}\n', '')), { file: backup, plants: 50, checksum })
 
+  const killed = preload("if (process.argv.includes('verify')) process.kill(process.pid)")
+  t.match(
+    await runCommand(['backup', join(directory, 'c.db'), '--quiet'], { DATABASE_URL: url, ...killed }),
+    {
+      code: 1,
+      stderr: 'plant-store: the copy could not be verified, and was deleted\n',
+    },
+  )
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
   const cases: [url: string, reason: RegExp][] = [
     [url, /^plant-store: the copy was deleted, [^\n]+: plant 7 does not match its checksum\n$/],
@@ -157,6 +165,10 @@ test('backs up into a pipe, and restores from one', async (t) => {
     stderr: `backed up 500 plants; verified, SHA-256 ${sum}\n`,
   })
   watcher.close()
+  t.match(await runCommand(['backup', '-'], { DATABASE_URL: url, TMPDIR: '/no/such' }), {
+    code: 1,
+    stderr: /^plant-store: cannot write \/no\/such\/\S+: its directory does not exist\n$/,
+  })
   t.match(seen.join(), '.partial', 'with an empty TMPDIR, verifies the copy beside the database')
   const beside = readdirSync(dirname(path)).filter((name) => name.includes('partial'))
   t.strictSame(beside, [], 'leaves nothing behind')

@@ -150,6 +150,8 @@ test('exports to stdout or a file, and reports the end of the log', async (t) =>
   ]
   for (const [args, code, stderr] of bad) t.match(await run(...args), { code, stdout: '', stderr }, `${args}`)
   t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'creates nothing')
+  const dotted = join(t.testdir({ 'a.b': {} }), 'a.b', 'plants')
+  t.match(await run(dotted), { code: 0 }, 'a directory has no ending')
   const good = [['plants.xml', '--format', 'csv'], ['plants', '--after', '50'], ['plants.gz']]
   for (const [name = '', ...options] of good)
     t.match(await run(join(dirname(path), name), ...options), { code: 0 }, name)

@@ -58,6 +58,7 @@ test('names an unwritable file as the user wrote it', async (t) => {
     ['r.db', `restore b.db --database-url file:r.db`],
     // In one chunk, of which a part fits.
     ['stdout', 'openapi >cut'],
+    ['stdout', 'export --after 3000 >cut'],
   ]
   for (const [name, args] of cases) {
     // Limits each file to 16 KiB.

@@ -39,7 +39,7 @@ const usage: [args: string, hint: RegExp][] = [
   ['token craete', /unknown command 'craete'[\s\S]*Did you mean create/],
   ['token create', /--name/],
   [`token create --name ${'🌱'.repeat(101)}`, /1 to 100 characters/],
-  ['token create --name ', /1 to 100 characters/],
+  ['token create --name \u00a0', /1 to 100 characters/],
   ['token create --name a\nb', /no control characters/],
   ['token create --name a\u009bb', /no control characters/],
   ['token create --name a --scope plants', /plants:read, plants:write/],

@@ -346,7 +346,10 @@ test('adds the checked plants, and reports an id that was taken meanwhile', asyn
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   const known = line('a', { id: 1 }) + line('b', { id: 1 })
-  t.match(await pipeImport(t, url, known, '--skip-invalid'), { stdout: '1 added, 0 replayed, 1 conflicting' })
+  t.match(await pipeImport(t, url, known, '--skip-invalid'), {
+    stdout: '1 added, 0 replayed, 1 conflicting',
+    stderr: /^stdin: line 2: [^\n]+\n$/,
+  })
   t.match(await pipeImport(t, url, known, '--skip-invalid'), { stderr: /: 1 plant already imported/ })
   const path = writeInput(t, `${known}${ndjson}${line('late', { id: 5 })}`)
   const GO = join(createDirectory(t), 'go')

@@ -33,8 +33,8 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   // Other delimiters.
   ['name;tag;"x,y,z"\nFern;a,b;\n', ['Fern/a,b'], any],
   ['"x\ry",name,tag\n1,a,b\n', ['a/b'], '--ignore-unknown'],
-  ['"x\ny, z";name;tag\n1;a;b\n', ['a/b'], '--ignore-unknown'],
-  ['sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
+  ['"x\n""y, z""";name;tag\n1;a;b\n', ['a/b'], '--ignore-unknown'],
+  ['Sep=;\r\nname;tag\r\nFern;a,b\r\n', ['Fern/a,b']],
   ['name,x;tag,y\na;b\n', ['a/b'], '--delimiter', ';', '--map', 'name=name,x', '--map', 'tag=tag,y'],
   ['name,x\ttag\na\tb\n', ['a/b'], '--delimiter', 'tab', '--map', 'name=name,x'],
   ['Height "\tname\ttag\n5"\ta, b, c\tx\n', ['a, b, c/x'], any],
@@ -58,7 +58,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['name,tag\n"a"\u00a0,\u00a0 "b, c"\n', ['a/b, c'], '--trim'],
   ['name\ttag\n\u00a0"a"\tb\n', ['a/b'], '--trim'],
   ['name,tag\n"a,9 "x 7\n', ['"a/9 "x 7'], '--quote', 'none'],
-  ['{"common":"a","tag":"","other":[1],"no":27}\n', ['a//27'], '--map', 'name=common', '--map', 'id=no'],
+  ['{"common":"a","tag":"","other":[{}],"no":27}\n', ['a//27'], '--map', 'name=common', '--map', 'id=no'],
   // JSON.
   ['{"name":"a","tag":"","synonyms":[{}]}\n', ['a/'], any],
   ['{"known":[],"name":"a","tag":""}\n{"tag":"","name":"b","known":["c"]}\n', ['a/', 'b/'], any],
@@ -92,10 +92,14 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
     '{"a": [{"name":"a"}]}\n',
     /contains the array "a"; convert it with: jq -c '\.\. \| \.\["a"\]\? \| arrays \| \.\[\]' FILE$/,
   ],
+  ['{"a":[]}', /contains the array "a"; convert it with: jq /],
   ['{\n  "n": 1,\n  "a": [\n    {"name":"b"}\n  ]\n}\n', /contains the array "a"; convert it with: jq /],
   ['{"meta":{"n":{"x":1}},\n "größe":[{"name":"a"}]}\n', /contains the array "größe"; convert it/],
-  [`${good.trim()},\n${good}`, /end in a comma; convert it with: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
-  ['{\n  "name": "a",\n  "tag": ""\n}\n', /is JSON over several lines; convert it with: jq -c \. FILE$/],
+  [`${good.trim()},\r\n${good}`, /end in a comma; convert it with: sed 's\/,\[\[:space:\]\]\*\$\/\/' FILE$/],
+  [
+    '{\r\n  "name": "a",\r\n  "tag": ""\r\n}\r\n',
+    /is JSON over several lines; convert it with: jq -c \. FILE$/,
+  ],
   [bytes([0xff, 0xfe], utf16('name,tag\n')), /^input: is UTF-16; .*: iconv -f utf-16le -t utf-8 FILE$/],
   [bytes([0xfe, 0xff], [0, 0x7b]), /iconv -f utf-16be/],
   [utf16('name,tag\na,b\n'), /iconv -f utf-16le/],
@@ -110,6 +114,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ['name,tag,x\ra,b,\rc,d,"\n"\re,f,\r', /^input: has lines that end in CR/, '--ignore-unknown'],
   ['name,tag,x\ra,b,\rc,d,\ne,f,\n', /^input: has lines that end in CR/, '--ignore-unknown'],
   [latin1('\xfd7zXZ\0\0\x04'), /^input: is compressed; decompress it with xz -dc/],
+  [latin1('BZh91AY&SY'), /^input: is compressed; .*bzip2 -dc$/],
   [latin1('SQLite format 3\0\x10\0'), /^input: is not a text file: save it as CSV/],
   [bytes('PK\x03\x04', [20, 0, 6, 0], '[Content_Types].xml'), /^input: is a ZIP archive \(XLSX, ODS\): /],
   [gzipped.subarray(0, -4), /^input: the gzip data is truncated$/],
@@ -177,12 +182,14 @@ const faulty: [
   ['{"name":"a","tag":"","id":"7"}\n', { 1: 'id must be an integer' }],
   ['name,tag,id\nb,,007\na,,7.5\n', { 2: 'id must be an integer', 3: 'id must be an integer' }],
   ['name,tag,id\nb,,99999999999999999999\n', { 2: 'id must be at most 9007199254740991' }],
+  ['name,tag,id\nb,,-1.0\n', { 2: 'id must be at least 0' }],
   ['{"name":"a","tag":"","x~/y":1}\n', { 1: 'x~0~1y is not a known member' }],
   [`{"name":"${'é'.repeat(256)}","tag":""}\n`, { 1: /^name must have at most 255 char/ }],
   ['{}\n7\n[]\n', { 1: 'name is required; tag is required', 2: 'must be an object', 3: 'must be an object' }],
   // Not refused with a command, because the quotation mark would end its argument.
   [`{"a'b":[{"name":"c"}]}\n`, { 1: /^name is required/ }],
   ['[null]', { 1: 'must be an object' }, '[\nnull\n]\n', any],
+  ['{"tag":""}\n', { 1: 'name is required' }, undefined, '--map', 'name=valueOf'],
   ['[{"name":"b\n"}]', { 1: 'is not JSON' }, '[\n{"name":"b\n"}\n]\n'],
   ['[{} {},\n,\n7]', { 1: 'is not JSON', 2: 'is not JSON', 3: 'must be an object' }, '[\n{} {},\n,\n7\n]\n'],
   ['name,tag\nb,,,c\n', { 2: 'has 4 cells, but the header row has 2' }],
@@ -209,17 +216,19 @@ const faulty: [
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
   [
-    'sep=;\nname;tag\na;\nsep=;\nname;tag\nsep=;',
+    'sep=;\nname;tag\na;\nsep=;\nname;tag\nSep=;',
     { 4: /^repeats the separator line/, 5: again, 6: /^repeats the separator line/ },
-    'sep=;\nname;tag\nsep=;\nname;tag\nsep=;',
+    'sep=;\nname;tag\nsep=;\nname;tag\nSep=;',
   ],
   ['name,tag,,\na,\n"name","tag"\nb,\n', { 3: again }, 'name,tag,,\n"name","tag"\n'],
   ['\ufeffname,tag\na,\n\ufeffname,tag\nb,\n', { 3: joined }, 'name,tag\n\ufeffname,tag\n'],
   [`${good}\ufeff${good}`, { 2: joined }, `\ufeff${good}`],
+  [`${good.trim().padEnd(2 ** 17 - 1)}\n\ufeff${good}`, { 2: joined }, `\ufeff${good}`],
   // Ids.
   ['name,tag,id\na,,5\nb,,5\na,,5\n', { 3: taken }, 'name,tag,id\nb,,5\n'],
   ['No.,name,tag\n1,b,\n2,,\n', { 2: taken, 3: /^name must/ }, undefined, '--map', 'id=No.'],
   ['[{"name":"b","tag":"","id":1}]', { 1: taken }, '[\n{"name":"b","tag":"","id":1}\n]\n'],
+  ['{"name":"b","tag":"","id":1}\n'.repeat(2), { 1: taken, 2: taken }],
 ]
 
 test('reports each invalid record with its line, and adds nothing', async (t) => {
@@ -247,7 +256,7 @@ const codings: Record<string, (text: string) => Buffer> = {
   'gzip in two members': (text) => Buffer.concat([gzipSync(text.slice(0, 999)), gzipSync(text.slice(999))]),
   zstd: (text) => zstdCompressSync(text),
   'zstd after a skippable frame': (text) =>
-    Buffer.concat([Buffer.from('502a4d180400000000000000', 'hex'), zstdCompressSync(text)]),
+    Buffer.concat([Buffer.from('5f2a4d180400000000000000', 'hex'), zstdCompressSync(text)]),
   'zstd in two frames': (text) =>
     Buffer.concat([zstdCompressSync(text.slice(0, 999)), zstdCompressSync(text.slice(999))]),
   'UTF-8 with a byte order mark': (text) => Buffer.from(`\ufeff${text}`),

