@@ -41,7 +41,7 @@ const closing = { connection: 'close' }
 const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
   new ProblemError(problems.faults(1), { errors: [{ code, detail, parameter }], headers: closing })
 const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
-const noHost = ambiguous('required', 'Host', 'must be given exactly once')
+const noHost = ambiguous('required', 'Host', 'must be given exactly once, and be valid')
 /**
  * Connections with an ambiguous request, or with an upgrade. Later requests on them, which Node may have read already,
  * are ignored.
@@ -52,6 +52,8 @@ const refused = new WeakSet<Socket>()
 const lingerMs = 5000
 /** The error of a CONNECT, whose target is not a path. */
 const tunnel = Object.assign(new Error('CONNECT'), { code: 'FST_ERR_BAD_URL' })
+/** Matches a host and port (RFC 3986, section 3.2.2), but no comma, which may join two hosts. */
+const wellFormedHost = /^[\w.:[\]%~!$&'()*+;=-]*$/
 /** Maximum length of a request target. */
 const maxUrlLength = 8 * 1024
 
@@ -140,7 +142,9 @@ function findHeadError({ raw }: FastifyRequest, reply: FastifyReply) {
   const isOther = coding !== undefined && (httpVersionMinor !== 1 || /,\s*chunked$/i.test(coding))
   const hosts = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
   // RFC 9112, section 3.2.
-  if (!isOther && (hosts === 1 || (hosts === 0 && httpVersionMinor === 0))) return undefined
+  const isValid =
+    hosts === 1 ? wellFormedHost.test(String(headers.host)) : hosts === 0 && httpVersionMinor === 0
+  if (!isOther && isValid) return undefined
   refused.add(socket)
   return isOther ? otherCoding : noHost
 }

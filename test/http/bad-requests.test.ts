@@ -116,6 +116,7 @@ const garbage: [title: string, status: number, bytes: string][] = [
     post('Connection: keep-alive\r\nTransfer-Encoding: chunked', '0\r\n\r\n').replace('1.1', '1.0'),
   ],
   ['gzip at an undecodable path', 400, post('Transfer-Encoding: gzip, chunked').replace('plants', '%')],
+  ['a malformed host', 400, 'GET / HTTP/1.1\r\nHost: a b\r\n\r\n'],
   ['no host, before a plant', 400, `GET /plants HTTP/1.1\r\n\r\n${post('Content-Length: 21', plant)}`],
   ['an extra byte after a plant', 400, post('Content-Length: 21', `${plant}x`)],
 ]
@@ -211,8 +212,8 @@ test('ignores an upgrade, and closes the connection after its response', async (
   t.equal(answers[0]?.headers.get('connection'), 'close')
 })
 
-test('accepts any Host, even an empty one, and HTTP/1.0 without Host', async (t) => {
-  for (const host of ['', '[::1]:3000'])
+test('accepts any valid Host, even an empty one, and HTTP/1.0 without Host', async (t) => {
+  for (const host of ['', '[::1]:3000', 'my_plants.test:80'])
     t.equal((await send(service.port, compose({ headers: { Host: host } }))).status, 200, host)
   // A client of HTTP/1.0 understands no interim response.
   const old = compose({ body: JSON.stringify(good), headers: { Host: undefined, Expect: '100-continue' } })

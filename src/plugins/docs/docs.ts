@@ -20,6 +20,7 @@ export const docs = fp<DocsOptions>(async (app, { basePath, openIdConnectUrl, si
   await app.register(swagger, describeContract(basePath, openIdConnectUrl))
   const issuer = signIn && openIdConnectUrl ? new URL(openIdConnectUrl).origin : ''
   const headers = {
+    'accept-ranges': 'none',
     'cache-control': 'no-cache',
     'content-security-policy':
       `default-src 'none'; base-uri 'none'; connect-src 'self' ${issuer}; form-action 'none'; ` +

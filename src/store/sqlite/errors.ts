@@ -13,6 +13,8 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 const primary = (error: unknown) => codeOf(error) & 0xff
 
 export const isFull = (error: unknown) => primary(error) === codes.full || codeOf(error) === noRoom
+/** True if a program in another journal mode was killed: its changes must be rolled back, which requires writing. */
+export const needsRollback = (error: unknown) => codeOf(error) === 776
 /** True if a file cannot be created, written or read (SQLite reports EIO of a read as corruption). */
 export const isUnwritable = (error: unknown) =>
   [codes.ioError, codes.full, codes.cannotOpen, codes.corrupt].includes(primary(error))

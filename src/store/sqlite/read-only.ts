@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { resolveLinks, syncWal } from '../../file-system.ts'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationIds, refusalOfEarlier } from '../sql/schema.ts'
-import { isBusy, isFull } from './errors.ts'
+import { isBusy, isFull, needsRollback } from './errors.ts'
 import { lockedByOther, lockMs } from './locks.ts'
 import { refuseForeignWal, refuseOtherName, refuseStrayWal } from './own-wal.ts'
 
@@ -56,7 +56,8 @@ function refuseOtherUser(path: string, owner: number): void {
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   const known = isFull(error) ? 'database or disk is full' : isBusy(error) && lockedByOther
-  return new StoreRefused(`cannot open ${path}: ${known || error.message}`, { cause: error })
+  const todo = needsRollback(error) ? ': it has a -journal; open it once with sqlite3' : ''
+  return new StoreRefused(`cannot open ${path}: ${known || error.message}${todo}`, { cause: error })
 }
 
 /** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
