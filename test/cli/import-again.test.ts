@@ -6,9 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import { separate } from '../../src/cli/console.ts'
-import { addPlants, append } from '../../src/commands/import/add.ts'
+import { addPlants, append as closeNote } from '../../src/commands/import/add.ts'
 import type { Checked, Match } from '../../src/commands/import/check.ts'
-import { StoreUnavailable } from '../../src/store/errors.ts'
+import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import { cli, runCommand, spawnCli } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, isFull, makeRandom, tellSeed } from '../support/full.ts'
@@ -383,11 +383,21 @@ test('adds nothing if the database has lost an earlier import since the check', 
   await store.log.append([], { notes: [{ ...earlier, before: '' }] })
   await add()
   t.equal((await store.log.head()).position, 1)
-  const unknown = new StoreUnavailable('unknown', 'lost')
-  const failing = { ...store, log: { ...store.log, append: () => Promise.reject(unknown) } }
-  await t.rejects(append(failing, [], []), {
-    message: 'the import was interrupted: lost; all plants were added',
-  })
+})
+
+test('says whether anything is left to do if the note of an import with --again cannot be closed', async (t) => {
+  const store = await open(t, await sqlite.createDatabase(t))
+  const note = { key: 'import/a/0', before: 'open', value: 'closed' }
+  const close = (outcome: FailedOutcome) => {
+    const append = () => Promise.reject(new StoreUnavailable(outcome, 'lost'))
+    return closeNote({ ...store, log: { ...store.log, append } }, [], [note])
+  }
+  const message = 'the import was interrupted: lost; all plants were added'
+  await t.rejects(close('unknown'), { message })
+  await store.log.append([], { notes: [{ ...note, before: '', value: 'open' }] })
+  await t.rejects(close('nothing-added'), { message: /lost; run the same command to continue$/ })
+  await store.log.append([], { notes: [note] })
+  t.strictSame(await close('nothing-added'), [], 'another process has closed it')
 })
 
 test('starts another import with --again although an earlier note was lost', async (t) => {

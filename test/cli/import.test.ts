@@ -464,6 +464,11 @@ test('refuses a quoted cell over 1 MiB, whatever precedes it', async (t) => {
     const path = writeInput(t, `name,tag,x\n${'a,,\n'.repeat(before)}b,,${cell}\n`)
     t.match((await next(path, '--skip-invalid', any)).counts, { added: before + 10_999, rejected: 2 })
   }
+  for (const shift of ['', 'a', 'aa', 'aaa', 'aaaa']) {
+    const path = writeInput(t, `name,tag\n${shift},"b\n${'x,""\n'.repeat(250_000)}`)
+    const { counts } = await next(path, '--skip-invalid', '--dry-run')
+    t.match(counts, { valid: 250_000, rejected: 1 }, 'whatever is at the bound')
+  }
 })
 
 test('decodes characters that are split between two reads', async (t) => {

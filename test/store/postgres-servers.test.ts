@@ -207,6 +207,14 @@ tap.test('neither shows nor acknowledges a plant that no standby has', { timeout
   t.strictSame(await listNames(store), listed, 'each plant is in the log once')
 })
 
+tap.test('a store is missing if only the primary lacks it, beside standbys', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  await t.rejects(open(t, cluster.url(), { mode: 'read' }), {
+    message: /does not contain a plant store/,
+    isMissing: true,
+  })
+})
+
 tap.test('does not return to a primary that was deposed and came back', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const [store, other] = [await open(t, cluster.url()), await open(t, cluster.url())]

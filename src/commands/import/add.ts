@@ -56,12 +56,15 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     const now = await store.notes().catch(() => undefined)
+    // The same command, run meanwhile, closes the same note.
+    if (entries.length === 0 && notes.every(({ key, value }) => now?.get(key) === value)) return []
     const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
     if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(
         'another import of this input (or of an input with the same first record) is running: wait for it to finish, then run the same command',
       )
-    const advice = entries.length > 0 ? 'run the same command to continue' : 'all plants were added'
+    const isOpen = entries.length > 0 || error.outcome === 'nothing-added'
+    const advice = isOpen ? 'run the same command to continue' : 'all plants were added'
     throw new CommandError(`the import was interrupted: ${error.message}; ${advice}`)
   }
 }

@@ -39,13 +39,18 @@ export function isFinal(error: unknown): boolean {
   return cause instanceof pg.DatabaseError && !transient.test(String(cause.code))
 }
 
+const standbyCode = 'STANDBY'
+
+/** Builds the error for a standby: it accepts no writes, and is read only if no server is a primary. */
+export const makeStandbyError = () => Object.assign(new Error('it is a standby'), { code: standbyCode })
+
 /**
- * Picks the most useful failure. A refusal (wrong password, missing database) is final only if no other server might
- * accept a retry.
+ * Picks the most useful failure. A refusal (wrong password, missing database) is final only if all other servers also
+ * refuse, or are standbys: a server that is unreachable may accept a retry.
  */
 export function pickFailure(failures: Error[]): Error {
-  const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
-  const refused = failures.every(isFinal) && failures.find(isAnswer)
+  const isStandby = ({ cause }: Error) => (cause as { code?: string } | undefined)?.code === standbyCode
+  const refused = failures.every((one) => isFinal(one) || isStandby(one)) && failures.find(isFinal)
   return refused || new Error(failures.map(({ message }) => message).join('; '))
 }
 

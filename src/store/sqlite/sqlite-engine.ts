@@ -85,5 +85,5 @@ const checks: Checks = {
   // The integrity check does not count the entries of a partial index.
   'the index of ids': `
     SELECT 'plants_id has entries without plants' AS fault WHERE
-      (SELECT count(id) FROM plants NOT INDEXED) <> (SELECT count(*) FROM plants WHERE id IS NOT NULL)`,
+      (SELECT count(id) FROM plants NOT INDEXED) < (SELECT count(*) FROM plants WHERE id IS NOT NULL)`,
 }
