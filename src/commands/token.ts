@@ -116,6 +116,7 @@ async function findToken(table: TokenTable, text: string): Promise<Token> {
   const hash = hashToken(text)
   const isValid = isValidAt(Date.now())
   const matches = (one: Token) => one.hash === hash || one.id === text || (one.name === text && isValid(one))
+  // Not the secret, which the database might log.
   const found = (await table.search(readTokenId(text) ?? text, hash)).filter(matches)
   const [token, ...others] = found
   if (token === undefined)

@@ -1,11 +1,12 @@
-// Passwords of databases: where ps, a log or the network could show them.
+// Passwords of databases, and tokens: where ps, a log or the network could show them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
+import { startRelay } from '../store/relay.ts'
 import { runCommand, spawnCli } from '../support/commands.ts'
 import { fill } from '../support/copies.ts'
-import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
+import { createDirectory, findEngine, sharedServer, sqlite, testPostgres } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
 import { open, openStore } from '../support/stores.ts'
@@ -82,4 +83,15 @@ test('a message that repeats the command line masks the password', async (t) => 
     [`postgres://h/plants?password=it's ${password}&user=a`, 'postgres://h/plants?password=***&user=a'],
   ] as const)
     t.match(await runCommand([url]), { code: 2, stderr: `unknown command '${shown}'` })
+})
+
+testPostgres('the secret of a token is not sent to the database', async (t, direct) => {
+  await (await openStore(direct)).close()
+  const { relay, url } = await startRelay(t, direct)
+  const { stdout } = await runCommand(['token', 'create', '--name', 'a'], { DATABASE_URL: direct })
+  let isSent = false
+  void relay.breakAt(stdout.trim(), 'before').then(() => (isSent = true))
+  for (const verb of ['rotate', 'revoke'])
+    t.match(await runCommand(['token', verb, stdout.trim()], { DATABASE_URL: url }), { code: 0 }, verb)
+  t.equal(isSent, false)
 })
