@@ -42,7 +42,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
       const range = rangeOf(after, Math.min(end, head.position), head)
       const { etag } = range
       const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
-      if (range.last < head.position && limit > 0) headers.link = linkTo(range, path, limit)
+      if (range.last < head.position && limit > 0) headers.link = linkTo(range, path, query)
       latest = { head, url, range, headers }
     }
     const { range, headers } = latest

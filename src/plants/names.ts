@@ -42,5 +42,5 @@ export function readCursor(cursor: string): { after: number; mark: string } | un
 }
 
 /** Builds the `Link` to the page after a range (RFC 8288). `path`: the path of the list as clients see it. */
-export const linkTo = (range: Range, path: string, limit: number) =>
-  `<${path}?limit=${limit}&after=${cursorOf(range)}>; rel="next"`
+export const linkTo = (range: Range, path: string, query: object) =>
+  `<${path}?${new URLSearchParams({ ...query, after: cursorOf(range) })}>; rel="next"`
