@@ -1,7 +1,6 @@
 // What a start prints: the database, the first token of a new database, and how to create another token.
 import { execFile } from 'node:child_process'
 import fs, { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { test } from 'tap'
@@ -12,6 +11,7 @@ import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { watchSyncs } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
 import { open } from '../support/stores.ts'
 
@@ -40,10 +40,9 @@ for (const engine of engines)
   test(`${engine.name}: a later start prints how to create a token, and how many are valid`, async (t) => {
     const { tokens } = await open(t, await engine.createDatabase(t))
     const command = 'npx plant-store token create --name NAME'
-    t.match(
-      await introduce(tokens),
-      /^This store had no tokens, so one was created[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
-    )
+    const created =
+      /^This store had no tokens, so one was created[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/
+    t.match(await introduce(tokens), created)
     t.equal(await introduce(tokens), `valid tokens: 1. To create another: ${command}`)
     const file = join(createDirectory(t), 'token')
     await tokens.revoke('00000000', 1)
@@ -80,16 +79,7 @@ test('of two concurrent starts, one creates the token and the other leaves no fi
 test('syncs FIRST_TOKEN_FILE and then its directory before it stores the token', async (t) => {
   const { tokens } = await open(t, await sqlite.createDatabase(t))
   const synced: boolean[] = []
-  const { fsyncSync } = fs
-  const replace = (sync: typeof fsyncSync) => {
-    fs.fsyncSync = sync
-    syncBuiltinESMExports()
-  }
-  t.teardown(() => replace(fsyncSync))
-  replace((descriptor) => {
-    fsyncSync(descriptor)
-    synced.push(fs.fstatSync(descriptor).isFile())
-  })
+  watchSyncs(t, (descriptor) => synced.push(fs.fstatSync(descriptor).isFile()))
   const add = async (token: Token) => {
     t.same(synced, [true, false])
     return tokens.add(token)
@@ -100,9 +90,8 @@ test('syncs FIRST_TOKEN_FILE and then its directory before it stores the token',
 
 test('a token that could not be stored leaves no file', async (t) => {
   const store = await open(t, await sqlite.createDatabase(t))
-  await store.sql.execute(
-    "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
-  )
+  const full = "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END"
+  await store.sql.execute(full)
   const directory = createDirectory(t)
   await t.rejects(introduce(store.tokens, join(directory, 'token')), { name: 'StoreUnavailable' })
   t.same(readdirSync(directory), [])

@@ -3,7 +3,6 @@
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { test } from 'tap'
 import { Ledger, list, post } from '../store/ledger.ts'
@@ -27,7 +26,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
     const { names } = await list(`${service.url}/plants`)
     t.same(ledger.findFaults(names), [], `round ${round}: each acknowledged plant is in the log once`)
     t.same(names.slice(0, former.length), former, 'in the same order as before')
-    const file = new DatabaseSync(fileURLToPath(database), { readOnly: true })
+    const file = new DatabaseSync(new URL(database), { readOnly: true })
     const log = file
       .prepare('SELECT count(*) AS n, min(position) AS first, max(position) AS last FROM plants')
       .get()

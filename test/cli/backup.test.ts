@@ -1,6 +1,5 @@
 // backup and restore: a restored store is complete, verified, and a snapshot of one moment.
 import fs, { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, watch, writeFileSync } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -11,7 +10,7 @@ import { startAppender } from '../store/appenders.ts'
 import { runCommand, runShell } from '../support/commands.ts'
 import { fill, sumLog, verify } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { preload } from '../support/processes.ts'
+import { preload, watchSyncs } from '../support/processes.ts'
 import { add, open, type Store } from '../support/stores.ts'
 import { tamper } from './damage.ts'
 
@@ -57,10 +56,8 @@ test('backs up a snapshot of the log while a service writes, and restores it', a
   t.strictSame(await again.tokens.all(), await store.tokens.all(), 'including its tokens')
 
   await add(again, 'b')
-  const [one, other] = [
-    await store.log.head([plants, plants + 1]),
-    await again.log.head([plants, plants + 1]),
-  ]
+  const one = await store.log.head([plants, plants + 1])
+  const other = await again.log.head([plants, plants + 1])
   t.equal(one.markOf(plants), other.markOf(plants), 'the common part has the same marks')
   t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'plants added after the backup have another mark')
 })
@@ -69,17 +66,10 @@ test('syncs a backup before it is renamed, and its directory before and afterwar
   const { path } = await make(t, 10)
   const backup = join(createDirectory(t), 'b.db')
   const synced: { isFile: boolean; isNamed: boolean }[] = []
-  const { fsyncSync } = fs
-  const replace = (sync: typeof fsyncSync) => {
-    fs.fsyncSync = sync
-    syncBuiltinESMExports()
-  }
-  t.teardown(() => replace(fsyncSync))
   const log = fs.statSync(`${path}-wal`).ino
   // Fails, as on FAT, which has no links; other tests use them.
   t.intercept(fs, 'linkSync', { value: undefined })
-  replace((descriptor) => {
-    fsyncSync(descriptor)
+  watchSyncs(t, (descriptor) => {
     const stats = fs.fstatSync(descriptor)
     if (stats.ino !== log) synced.push({ isFile: stats.isFile(), isNamed: existsSync(backup) })
   })
@@ -107,13 +97,9 @@ test('backup replaces an existing file only with --force, and leaves nothing whe
   t.strictSame(JSON.parse(stdout.replace('{1}\n', '')), { file: backup, plants: 50, checksum })
 
   const killed = preload("if (process.argv.includes('verify')) process.kill(process.pid)")
-  t.match(
-    await runCommand(['backup', join(directory, 'c.db'), '--quiet'], { DATABASE_URL: url, ...killed }),
-    {
-      code: 1,
-      stderr: 'plant-store: the copy could not be verified, and was deleted\n',
-    },
-  )
+  const unverified = { code: 1, stderr: 'plant-store: the copy could not be verified, and was deleted\n' }
+  const args = ['backup', join(directory, 'c.db'), '--quiet']
+  t.match(await runCommand(args, { DATABASE_URL: url, ...killed }), unverified)
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
   const cases: [url: string, reason: RegExp][] = [
     [url, /^plant-store: the copy was deleted, [^\n]+: plant 7 does not match its checksum\n$/],

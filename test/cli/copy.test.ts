@@ -142,11 +142,12 @@ for (const engine of engines)
     ])
   })
 
+const addFirst = (target: Store) => addToken(target, 'first')
 /** Targets that are not empty; `begun`: a copy of the source has been started there before. */
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [
     ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not in --from/],
-    ['contains a token', false, (target) => addToken(target, 'first'), /not in --from/],
+    ['contains a token', false, addFirst, /not in --from/],
     [
       'is a copy that is longer',
       true,
@@ -165,12 +166,7 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
       },
       /--to differs from --from after plant 0,/,
     ],
-    [
-      'is a copy with an additional token',
-      true,
-      (target) => addToken(target, 'first'),
-      /--to contains the token \w{8}/,
-    ],
+    ['is a copy with an additional token', true, addFirst, /--to contains the token \w{8}/],
   ]
 
 for (const [title, begun, make, reason] of targets)
@@ -208,16 +204,11 @@ test('reports a store that cannot be opened in one line without its password', {
     t.match(await runCommand(['copy', ...args]), { code: 2, stderr: /--to|--from|from 1 to 20000/ })
 })
 
+const makeFull = "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END"
 /** Statements that break a running copy, and that repair it. */
 const failures = [
   ['source', postgres, 'ALTER TABLE plants RENAME TO away', 'ALTER TABLE away RENAME TO plants', ''],
-  [
-    'target',
-    sqlite,
-    "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END",
-    'DROP TRIGGER full',
-    'full',
-  ],
+  ['target', sqlite, makeFull, 'DROP TRIGGER full', 'full'],
 ] as const
 
 for (const [part, first, strike, mend, reason] of failures)

@@ -19,10 +19,8 @@ before(async () => {
   fullStore = await sqlite.createDatabase(tap)
   const store = await open(tap, fullStore)
   await fill(store, 4000)
-  const rows = Array.from(
-    { length: 2000 },
-    (_, n) => `('${n}', '${'x'.repeat(90)}', '${'0'.repeat(64)}', 'plants:read', 0, NULL, NULL, NULL)`,
-  )
+  const values = `'${'x'.repeat(90)}', '${'0'.repeat(64)}', 'plants:read', 0, NULL, NULL, NULL`
+  const rows = Array.from({ length: 2000 }, (_, n) => `('${n}', ${values})`)
   await store.sql.execute(`INSERT INTO tokens VALUES ${rows}`)
 })
 

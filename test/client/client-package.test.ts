@@ -1,14 +1,12 @@
 // The packed client: installed in an empty project, compiled and run.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import tap, { type Test, test } from 'tap'
+import tap, { test } from 'tap'
 import { findCodeBlocks } from '../site/markdown.ts'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 const maxInstallBytes = 72 * 1024
 
@@ -61,11 +59,6 @@ const compilers: [directory: string, types: object, ...declarations: string[]][]
 ]
 const ownProcess = 'declare const process: { env: Record<string, string | undefined> }'
 
-async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
-  const { url } = await startApp(t, undefined, { env })
-  return { url, env: { BASE_URL: url, TOKEN: token } }
-}
-
 test('a strict program and the examples of the README compile, and the program runs', async (t) => {
   writeFileSync(join(project, 'program.ts'), program)
   const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
@@ -82,7 +75,8 @@ test('a strict program and the examples of the README compile, and the program r
     t.equal(compiled.stdout, '', compiler)
     t.equal(compiled.code, 0)
   }
-  const { env } = await start(t)
+  const { url } = await startApp(t)
+  const env = { BASE_URL: url, TOKEN: token }
   const ran = await run(process.execPath, ['program.js'], { cwd: project, env })
   t.equal(ran.stderr, '')
   const printed = { added: alder, page: [alder], names: [alder.name], kind: 'invalid-request' }
@@ -107,7 +101,8 @@ test('the examples of the README run', async (t) => {
     'Types only': /^3\n$/,
   }
   t.same([...new Set(examples.map(({ heading }) => heading))], Object.keys(shown))
-  const { url, env } = await start(t)
+  const { url } = await startApp(t)
+  const env = { BASE_URL: url, TOKEN: token }
   for (const { heading, language, text } of examples) {
     // A directory where openapi-fetch is also installed.
     const file = join(language === 'ts' ? join(root, 'client/dist') : project, `example.${language}`)

@@ -1,14 +1,13 @@
 // The programs in examples/ work, even while the network and the service fail.
-import { fileURLToPath } from 'node:url'
 import tap, { before, type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { add } from '../support/stores.ts'
 import { skipWithout, type Tool } from '../support/tools.ts'
 import { type Fault, type Front, startFront } from './front.ts'
 
-const path = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
+const path = (name: string) => `${root}examples/${name}`
 
 const programs: [name: string, command: string[], ...tools: Tool[]][] = [
   ['add-and-list.sh', ['sh'], 'curl'],

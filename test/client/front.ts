@@ -38,12 +38,7 @@ function answer(response: ServerResponse, { status, headers = {}, body = '' }: C
   response.writeHead(status, headers).end(body)
 }
 
-type Exchange = {
-  incoming: IncomingMessage
-  body: Buffer
-  response: ServerResponse
-  fault: 'unanswered' | 'half' | 'stalled' | undefined
-}
+type Exchange = { incoming: IncomingMessage; body: Buffer; response: ServerResponse; fault: Fault }
 
 async function forward(target: string, { incoming, body, response, fault }: Exchange): Promise<void> {
   const { method, headers } = incoming

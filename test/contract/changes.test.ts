@@ -1,15 +1,12 @@
 // A change to one place of the code changes responses, the contract and types. fields.test.ts adds fields to plants.
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { ask, token } from '../support/service.ts'
-
-const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** `to` replaces `from`, which must occur once in the file. */
 type Change = { file: string; from: string; to: string }
@@ -66,17 +63,12 @@ test('a changed response schema changes the types of the handlers, which cannot 
 })
 
 test('a query parameter, a description and a response header come from the schemas', async (t) => {
+  const query = 'export const ListQuery = Type.Object(\n  {'
+  const colour = "Type.String({ description: 'A colour.', maxLength: 9, pattern: '^[a-z]*$' })"
+  const noToken = "noToken: define('unauthorized', '"
   const copy = makeCopy(t, [
-    {
-      file: 'schemas/plant.ts',
-      from: 'export const ListQuery = Type.Object(\n  {',
-      to: "export const ListQuery = Type.Object(\n  {\n colour: Type.Optional(Type.String({ description: 'A colour.', maxLength: 9, pattern: '^[a-z]*$' })),",
-    },
-    {
-      file: 'schemas/problems.ts',
-      from: "noToken: define('unauthorized', '",
-      to: "noToken: define('unauthorized', 'Oh. ",
-    },
+    { file: 'schemas/plant.ts', from: query, to: `${query}\n colour: Type.Optional(${colour}),` },
+    { file: 'schemas/problems.ts', from: noToken, to: `${noToken}Oh. ` },
   ])
   const send = await serve(t, copy)
   for (const name of ['ab', 'cd']) await send('/plants', `{"name":"${name}","tag":""}`)

@@ -2,12 +2,11 @@
 // every file, script, setting, command, flag and metric that a page names exists.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { buildProgram } from '../../src/cli/program.ts'
 import { settingRows } from '../../src/settings.ts'
+import { root } from '../support/processes.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const pages = globSync(['*.md', 'bench/*.md', 'client/*.md', 'docs/**/*.md', 'test/**/*.md'], { cwd: root })
 
@@ -50,10 +49,13 @@ test('the contents at the top of a page are its headings in order', async (t) =>
 })
 
 const operate = read('docs/operate.md')
-const [, index = ''] = /## Log messages\n(.*?)\n## /s.exec(operate) ?? []
-const explained = [...index.matchAll(/^\| (`.*?) \| /gm)].flatMap(([, cell = '']) =>
-  [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => String(line)),
-)
+/** The texts that a chapter of operate.md has in the first column of its table. */
+function readIndex(title: string): string[] {
+  const [, index = ''] = new RegExp(`## ${title}\\n(.*?)\\n## `, 's').exec(operate) ?? []
+  const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
+  return cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text))
+}
+const explained = readIndex('Log messages')
 const sources = globSync('src/**/*.ts', { cwd: root }).map(read)
 
 const text = /'([^'\n]+)'|`([^`\n]+)`/.source
@@ -79,11 +81,7 @@ test('operate.md explains every line of the log, and no others', async (t) => {
 test('every message that operate.md explains is in the code', async (t) => {
   const files = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root })
   const code = files.map((file) => read(file).replaceAll("\\'", "'")).join('')
-  const [, index = ''] = /## Error messages\n(.*?)\n## /s.exec(operate) ?? []
-  const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
-  const messages = cells.flatMap((cell) =>
-    [...cell.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message),
-  )
+  const messages = readIndex('Error messages')
   t.ok(messages.length > 12)
   for (const part of messages.flatMap((message) => message.split('…')).map((text) => text.trim()))
     t.ok(code.includes(part), part)
@@ -94,13 +92,9 @@ const source = sources.join('\n')
 const { scripts } = JSON.parse(read('package.json'))
 const settings = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 
+type Exists = (name: string, ...more: string[]) => boolean
 /** Finds names in all pages by a pattern with the name as its first group, and asserts that they exist. */
-function check(
-  what: string,
-  pattern: RegExp,
-  least: number,
-  exists: (name: string, ...more: string[]) => boolean,
-) {
+function check(what: string, pattern: RegExp, least: number, exists: Exists): void {
   test(`each ${what} that a page names exists`, async (t) => {
     const found = described.flatMap((page) =>
       [...read(page).matchAll(pattern)].map(([, ...groups]) => ({ page, groups })),

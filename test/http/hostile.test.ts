@@ -80,9 +80,9 @@ test('refuses a truncated body with a fixed detail', async (t) => {
   t.match(await text(socket), /^HTTP\/1.1 400 .*it ended too early/s)
 })
 
-test('survives more requests for files than its limit of open files', {
-  skip: process.platform === 'win32',
-}, async (t) => {
+const skip = process.platform === 'win32'
+
+test('survives more requests for files than its limit of open files', { skip }, async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const env = { ...inherited(), DATABASE_URL, PORT: '0', ACCESS_TOKENS: token }
   const line = `ulimit -n 256; exec '${process.execPath}' '${cli}' serve`
@@ -104,12 +104,7 @@ test('survives more requests for files than its limit of open files', {
   // 45 % of the descriptors are for connections, by default.
   const many = Array.from({ length: 140 }, () => connect(Number(new URL(url).port), '127.0.0.1'))
   t.teardown(() => many.forEach((socket) => void socket.destroy()))
-  const closing = many.map(
-    (socket) => new Promise((resolve) => socket.resume().once('close', () => resolve(socket))),
-  )
-  t.match(
-    await Promise.race(closing),
-    { bytesRead: 0 },
-    'closed without a response, which a time-out would have',
-  )
+  const closing = many.map((socket) => once(socket.resume(), 'close').then(() => socket))
+  const closed = await Promise.race(closing)
+  t.match(closed, { bytesRead: 0 }, 'closed without a response, which a time-out would have')
 })

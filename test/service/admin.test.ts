@@ -1,6 +1,5 @@
 // The admin server: liveness, readiness and metrics, on another port.
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { openAdmin } from '../../src/plugins/admin.ts'
 import type { Store } from '../../src/store/engine.ts'
@@ -8,7 +7,7 @@ import { spawnCli } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { ask, findAdmin, request, startService } from '../support/service.ts'
 import { silent } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -17,7 +16,7 @@ import { compose, exchange, send } from '../support/wire.ts'
 
 const ready = { status: 200, text: '{"status":"ready"}' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}` })
-const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url))
+const deploy = join(root, 'deploy')
 const noPromtool = skipWithout('promtool')
 
 /** A store with only what the admin server uses. */

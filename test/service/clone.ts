@@ -2,9 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { root } from '../support/processes.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 /** The files of the package. */
 const names = [
   ...['bin', 'client', 'deploy', 'docs', 'examples', 'package', 'schemas', 'src'],

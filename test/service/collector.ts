@@ -22,16 +22,8 @@ message AnyValue { oneof value { string string_value = 1; int64 int_value = 3; }
 const schema = root.lookupType('ExportTraceServiceRequest')
 
 type Attributes = Record<string, string | number>
-/** Ids in hexadecimal. */
-type Span = {
-  traceId: string
-  parentSpanId: string
-  name: string
-  kind: string
-  status: string
-  attributes: Attributes
-  resource: Attributes
-}
+/** A decoded span, with its ids in hexadecimal. */
+type Span = { attributes: Attributes; resource: Attributes }
 
 type Pair = { key: string; value: { stringValue?: string; intValue?: string } }
 
@@ -69,11 +61,9 @@ export async function startCollector(t: Test) {
   const received: Received[] = []
   /** Handles requests instead of decoding their spans. */
   let respond: RequestListener | undefined
-  let attempts = 0
 
   const server = createServer(async (request, response) => {
     const sent = await buffer(request)
-    attempts++
     events.emit('attempt')
     if (respond) return respond(request, response)
     const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent
@@ -86,7 +76,6 @@ export async function startCollector(t: Test) {
   return {
     received,
     spans,
-    attempts: () => attempts,
     answer: (listener: RequestListener | undefined) => (respond = listener),
     /** Resolves at the next request. */
     asked: () => once(events, 'attempt', { signal: AbortSignal.timeout(patienceMs) }),

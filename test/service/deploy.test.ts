@@ -1,11 +1,10 @@
 // The files in deploy/: Compose and Kubernetes run the image hardened, with existing settings; systemd accepts every line of
 // the unit.
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { settingRows } from '../../src/settings.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { skipWithout } from '../support/tools.ts'
 
 /** The longest shutdown. */
@@ -14,7 +13,7 @@ const stopMs = 10_000
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 const isUnknown = (setting: string) => !names.includes(setting)
 
-const read = (file: string) => readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8')
+const read = (file: string) => readFileSync(`${root}deploy/${file}`, 'utf8')
 
 const [, settings = ''] = /^ENV (.+)$/m.exec(read('Containerfile')) ?? []
 const image = Object.fromEntries(settings.split(' ').map((pair) => pair.split('=')))
@@ -45,7 +44,7 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
       }
   })
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'))
 
 for (const file of ['postgres.yaml', 'sqlite.yaml'])
   test(`kubernetes/${file} runs the image of this version, hardened, with probes and enough time to drain`, async (t) => {
@@ -75,7 +74,7 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.ok(spec.terminationGracePeriodSeconds * 1000 > drain * 1000 + stopMs)
   })
 
-const unit = fileURLToPath(new URL('../../deploy/plant-store.service', import.meta.url))
+const unit = `${root}deploy/plant-store.service`
 const options = { skip: skipWithout('systemd-analyze') }
 
 test('systemd accepts the unit without a warning', options, async (t) => {

@@ -4,17 +4,15 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { descendantsOf, inherited, isRunning, run, spawnProgram } from '../support/processes.ts'
+import { descendantsOf, inherited, isRunning, root, run, spawnProgram } from '../support/processes.ts'
 import { request, token } from '../support/service.ts'
 import { compose, readAnswers } from '../support/wire.ts'
 import { copyClone } from './clone.ts'
 import { systemPath } from './installed.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')
 /** Makes Node report a version that is too old for the service, and unable to replace its process. */
 const asOldNode = `--import=data:text/javascript,${encodeURIComponent(`

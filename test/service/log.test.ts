@@ -100,20 +100,16 @@ test('tokens, passwords and values of a query are masked everywhere', async (t) 
   // With the five parts of an encrypted one.
   const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0.c2VjcmV0.c2VjcmV0`
   const spaced = jwt.replace(/^eyJh/, 'ewog')
-  logger.warn(
-    { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') }) },
-    `${secret} ${jwt} ${spaced} secret-8 explanation.${jwt}`,
-  )
+  const err = new Error(`cannot reach postgres://a:secret@b/c for ${own}`, { cause: new Error('cause') })
+  logger.warn({ err }, `${secret} ${jwt} ${spaced} secret-8 explanation.${jwt}`)
   logger.warn({
     headers: { authorization: 'secret' },
     options: { password: 'secret' },
     answer: { headers: { authorization: 'secret' } },
     connectionString: 'secret',
   })
-  logger.warn(
-    { err: secret, url: `/x/${encodeURIComponent(secret)}/${own.slice(0, -7)}` },
-    'external-collector.observability.example stays',
-  )
+  const url = `/x/${encodeURIComponent(secret)}/${own.slice(0, -7)}`
+  logger.warn({ err: secret, url }, 'external-collector.observability.example stays')
   const app = fastify({ loggerInstance: logger })
   t.teardown(() => app.close())
   app.get('/plants', async () => [])

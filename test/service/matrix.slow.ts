@@ -3,16 +3,14 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import tap, { type Test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
-import { descendantsOf, isRunning, run, spawnProgram } from '../support/processes.ts'
+import { descendantsOf, isRunning, root, run, spawnProgram } from '../support/processes.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 import { install, systemPath } from './installed.ts'
 
 type Cell = { npm: string; node: number }
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const npms = ['9.9.4', '10.8.2', '10.9.9', '11', '12']
 const nodes = [20, 22, 24]
 const all = npms.flatMap((npm) => nodes.map((node): Cell => ({ npm, node })))
@@ -36,11 +34,7 @@ function copyFiles(): void {
 /** Installs the programs of a cell. Resolves to the environment with them, or to undefined if they are unavailable. */
 async function prepare({ npm, node }: Cell): Promise<NodeJS.ProcessEnv | undefined> {
   const nodeName = `node-linux-${process.arch}`
-  const wanted = [
-    ['npm', npm],
-    [nodeName, String(node)],
-  ] as const
-  for (const [name, version] of wanted) {
+  for (const [name, version] of Object.entries({ npm, [nodeName]: node })) {
     const folder = join(directory, `${name}-${version}`)
     mkdirSync(folder, { recursive: true })
     if (existsSync(join(folder, 'node_modules', name))) continue
@@ -51,10 +45,8 @@ async function prepare({ npm, node }: Cell): Promise<NodeJS.ProcessEnv | undefin
     mkdirSync(bin)
     const programs = join(directory, `npm-${npm}`, 'node_modules/npm/bin')
     for (const name of ['npm', 'npx']) symlinkSync(join(programs, `${name}-cli.js`), join(bin, name))
-    symlinkSync(
-      join(directory, `${nodeName}-${node}`, 'node_modules', nodeName, 'bin/node'),
-      join(bin, 'node'),
-    )
+    const program = join(directory, `${nodeName}-${node}`, 'node_modules', nodeName, 'bin/node')
+    symlinkSync(program, join(bin, 'node'))
   }
   return { PATH: `${bin}${delimiter}${systemPath}`, PORT: '0', DATABASE_URL: `file:${data}.db` }
 }
@@ -73,11 +65,8 @@ async function runThere(t: Test, env: NodeJS.ProcessEnv, ...[command = '', ...ar
 
 /** Runs npm start, the curl line that it prints, and SIGTERM to npm, or to its group if npm forwards no signal. */
 async function startAndStop(t: Test, env: NodeJS.ProcessEnv, passesSignals: boolean): Promise<void> {
-  const { child, ended, listening, output } = spawnProgram(t, 'npm', ['start'], {
-    cwd: clone,
-    env,
-    detached: true,
-  })
+  const there = { cwd: clone, env, detached: true }
+  const { child, ended, listening, output } = spawnProgram(t, 'npm', ['start'], there)
   const pid = child.pid as number
   t.teardown(() => child.exitCode === null && child.signalCode === null && process.kill(-pid, 'SIGKILL'))
   await listening()
@@ -110,18 +99,12 @@ async function tryDevelopment(t: Test): Promise<void> {
   t.match(await runThere(t, env, 'npm', 'pack'), /^plant-store-.*\.tgz$/m)
 }
 
-const tries: [title: string, work: (t: Test) => Promise<void>][] = [
-  ...cells.map((cell): (typeof tries)[number] => [
-    `npm ${cell.npm} on Node ${cell.node} installs and starts the service, and SIGTERM leaves no process`,
-    (t) => tryCell(t, cell),
-  ]),
-  [
-    `npm ${forDevelopment.npm} on Node ${forDevelopment.node} runs a test and packs the package`,
-    tryDevelopment,
-  ],
-]
-
 const isPossible = process.platform === 'linux' && findProgram('git') !== undefined
-const skip = isPossible ? skipWithout('curl') : 'it needs Linux and git'
-if (!skip) copyFiles()
-for (const [title, work] of tries) tap.test(title, { skip, timeout: 600_000 }, work)
+const options = { skip: isPossible ? skipWithout('curl') : 'it needs Linux and git', timeout: 600_000 }
+if (!options.skip) copyFiles()
+for (const cell of cells) {
+  const title = `npm ${cell.npm} on Node ${cell.node} installs and starts the service, and SIGTERM leaves no process`
+  tap.test(title, options, (t) => tryCell(t, cell))
+}
+const { npm, node } = forDevelopment
+tap.test(`npm ${npm} on Node ${node} runs a test and packs the package`, options, tryDevelopment)

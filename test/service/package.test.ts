@@ -2,19 +2,17 @@
 // quick run unpacks it beside the packages of this clone.
 import * as fs from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
 import { installLocked } from '../../package/archive.ts'
 import { readLockfile } from '../../package/lockfile.ts'
 import { makeSbom } from '../../package/sbom.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { run, spawnProgram } from '../support/processes.ts'
+import { root, run, spawnProgram } from '../support/processes.ts'
 import { findProgram } from '../support/tools.ts'
 import { commitChanges, commitClone, copyClone } from './clone.ts'
 import { install, listInstalled, systemPath } from './installed.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const directory = createDirectory(tap)
 const prefix = join(directory, 'prefix')
 const home = join(directory, 'home')
@@ -182,12 +180,9 @@ async function checkVersions(t: Test) {
   t.same(unlocked, [])
   const { bomFormat, components } = JSON.parse(fs.readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'))
   t.equal(bomFormat, 'CycloneDX')
-  const named = new Map<string, string>(
-    components.map(({ purl, scope }: Record<string, string>) => [
-      decodeURIComponent(purl?.slice('pkg:npm/'.length) ?? ''),
-      scope,
-    ]),
-  )
+  const nameOf = (purl: string) => decodeURIComponent(purl.slice('pkg:npm/'.length))
+  const scopes = components.map(({ purl, scope }: Record<'purl' | 'scope', string>) => [nameOf(purl), scope])
+  const named = new Map<string, string>(scopes)
   const unnamed = installed.filter((one) => !named.has(one))
   t.same(unnamed, [])
   const missing = [...named.keys()].filter((one) => !installed.includes(one))

@@ -2,9 +2,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
+import { root } from '../support/processes.ts'
 import { token } from '../support/service.ts'
 import { add, openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
@@ -21,7 +21,7 @@ async function startFilled(t: Test) {
   await store.close()
   const service = await startBehind(t, { DATABASE_URL })
   const lock = () => {
-    const other = new DatabaseSync(fileURLToPath(DATABASE_URL), { timeout: 10_000 })
+    const other = new DatabaseSync(new URL(DATABASE_URL), { timeout: 10_000 })
     t.teardown(() => other.close())
     other.exec('BEGIN IMMEDIATE')
   }
@@ -72,7 +72,6 @@ for (const { name, skip, start } of Object.values(proxies))
 const noNginx = proxies.nginx.skip
 
 test('the command in docs/secure.md includes the limits of nginx.conf', { skip: noNginx }, async (t) => {
-  const root = fileURLToPath(new URL('../../', import.meta.url))
   const page = readFileSync(`${root}docs/secure.md`, 'utf8')
   const command = /^ +(sed -n .*) \| sudo tee/m.exec(page)?.[1] as string
   const taken = execFileSync('sh', ['-c', command], { cwd: root, encoding: 'utf8' })

@@ -5,11 +5,10 @@ import { type IncomingHttpHeaders, request as requestPlain } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
-import { spawnProgram } from '../support/processes.ts'
+import { root, spawnProgram } from '../support/processes.ts'
 import { findAdmin, startService } from '../support/service.ts'
 import { findProgram, skipWithout, type Tool } from '../support/tools.ts'
 import { until } from '../support/until.ts'
@@ -116,7 +115,7 @@ export const proxies = { nginx, haproxy, caddy }
 
 /** Writes a configuration with some texts replaced, each of which must exist. Returns its path. */
 function adapt(name: string, directory: string, changes: Record<string, string>): string {
-  let text = readFileSync(fileURLToPath(new URL(`../../deploy/proxies/${name}`, import.meta.url)), 'utf8')
+  let text = readFileSync(`${root}deploy/proxies/${name}`, 'utf8')
   for (const [from, to] of Object.entries(changes)) {
     if (!text.includes(from)) throw new Error(`${name} has no "${from}"`)
     text = text.replaceAll(from, to)

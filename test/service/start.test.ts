@@ -1,15 +1,12 @@
 // What a start loads, and where compiled code is cached.
 import * as fs from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { spawnCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { preload, run } from '../support/processes.ts'
+import { preload, root, run } from '../support/processes.ts'
 import { startService } from '../support/service.ts'
 import { copyClone } from './clone.ts'
-
-const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Writes what each thread loads into a file: the URLs of modules, and finally the names of Node's own modules. */
 const noteModules = (directory: string) => `

@@ -112,5 +112,4 @@ test('without a proxy the service recovers when the traffic ends', { skip }, asy
     const limitMs = kind === 'pipelining' ? maxPipelinedMs : maxWaitMs
     t.ok(waitMs <= limitMs, `${kind}: answers ${Math.round(waitMs)} ms after the traffic`)
   }
-  t.equal(service.child.exitCode, null, 'it has not crashed')
 })

@@ -2,12 +2,11 @@
 // UPDATE_GUIDE=1 writes the responses into the guide.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { problemTypes } from '../../schemas/problems.ts'
 import { createToken } from '../../src/tokens/tokens.ts'
-import { run } from '../support/processes.ts'
+import { root, run } from '../support/processes.ts'
 import { type Running, startApp, token } from '../support/service.ts'
 import { openFailing, type StoreFault } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -15,7 +14,6 @@ import { compose } from '../support/wire.ts'
 import { show } from './guide-examples.ts'
 import { type CodeBlock, findCodeBlocks } from './markdown.ts'
 
-const root = fileURLToPath(new URL('../../', import.meta.url))
 const path = `${root}docs/guide.md`
 const guide = readFileSync(path, 'utf8')
 

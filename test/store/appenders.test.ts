@@ -314,9 +314,7 @@ test('a start syncs the log of a killed process, writes it back, and syncs the f
   t.strictSame(order, sorted)
 })
 
-test('each start syncs the file and its directory, and each directory that it creates', {
-  skip,
-}, async (t) => {
+test('each start syncs the file, its directory, and each directory that it creates', { skip }, async (t) => {
   const directory = createDirectory(t)
   const [trace, data] = [join(directory, 'trace'), join(directory, 'data')]
   const path = join(data, 'of', 'plants.db')

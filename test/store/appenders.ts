@@ -1,10 +1,9 @@
 // Starts appender.ts and exchanges lines with it.
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { spawnProgram } from '../support/processes.ts'
+import { root, spawnProgram } from '../support/processes.ts'
 
-const script = fileURLToPath(new URL('appender.ts', import.meta.url))
+const script = `${root}test/store/appender.ts`
 
 export type Appender = Awaited<ReturnType<typeof startAppender>>
 

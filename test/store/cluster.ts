@@ -77,10 +77,7 @@ export class Cluster {
 
   /** Resolves when the standbys have received all that the primary has written so far. */
   async caughtUp(): Promise<void> {
-    const [row] = await this.primary.query<{ bytes: string }>(
-      "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
-    )
-    const goal = BigInt(row?.bytes ?? 0)
+    const goal = await readPosition(this.primary, 'pg_current_wal_lsn()')
     const received = () => Promise.all(this.standbys.map(receivedPosition))
     await until(async () => (await received()).every((position) => position >= goal))
   }
@@ -136,9 +133,13 @@ async function isReceiving(standby: PostgresServer): Promise<boolean> {
 }
 
 /** The position up to which a standby has the write-ahead log on stable storage. */
-async function receivedPosition(standby: PostgresServer): Promise<bigint> {
-  const [row] = await standby.query<{ bytes: string }>(
-    "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::text AS bytes",
-  )
+function receivedPosition(standby: PostgresServer): Promise<bigint> {
+  return readPosition(standby, 'pg_last_wal_receive_lsn()')
+}
+
+/** The position in the write-ahead log that an SQL function returns, in bytes. */
+async function readPosition(server: PostgresServer, call: string): Promise<bigint> {
+  const text = `SELECT pg_wal_lsn_diff(${call}, '0/0')::text AS bytes`
+  const [row] = await server.query<{ bytes: string }>(text)
   return BigInt(row?.bytes ?? 0)
 }

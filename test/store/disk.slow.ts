@@ -44,9 +44,7 @@ test('acknowledges nothing on a full disk, and continues when there is room', { 
   t.strictSame(await listNames((await openFile(t, path)).store), ['a', ...added, 'last'])
 })
 
-test('starts on a full disk, lists plants of the log, and adds nothing until they are in the file', {
-  skip,
-}, async (t) => {
+test('starts on a full disk and lists its log, but adds nothing until there is room', { skip }, async (t) => {
   const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
   const path = join(directory, 'plants.db')
   const appender = await startAppender(t, path)
@@ -86,13 +84,9 @@ test('leaves no file of a first token that cannot be written', { skip }, async (
   const file = join(directory, 'token')
   spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
   const { store } = await openFile(t, join(createDirectory(t), 'plants.db'))
-  const introduction = introduceTokens(store.tokens, {
-    file,
-    plantsUrl: 'http://127.0.0.1:3000/plants',
-  })
-  await t.rejects(introduction, {
-    message: /^FIRST_TOKEN_FILE cannot be written, so no token was created: ENOSPC/,
-  })
+  const introduction = introduceTokens(store.tokens, { file, plantsUrl: 'http://127.0.0.1:3000/plants' })
+  const message = /^FIRST_TOKEN_FILE cannot be written, so no token was created: ENOSPC/
+  await t.rejects(introduction, { message })
   t.notOk(existsSync(file))
 })
 

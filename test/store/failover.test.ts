@@ -27,12 +27,7 @@ async function write(writer: number, services: Service[], ledger: Ledger, stop: 
 }
 
 /** Reads after each acknowledgement. Errors while the service is down are ignored. */
-async function read(
-  reader: Reader,
-  service: () => Service,
-  ledger: Ledger,
-  stop: AbortSignal,
-): Promise<void> {
+async function read(reader: Reader, service: () => Service, ledger: Ledger, stop: AbortSignal) {
   while (!stop.aborted) {
     await once(ledger, 'acknowledged')
     await reader.readOn(service().url, ledger).catch((error) => {

@@ -98,10 +98,9 @@ export class Reader {
       const changed = this.#page.findIndex((name, index) => name !== names[index])
       if (changed !== -1) throw new Inconsistent(`${this.#page[changed]} became ${names[changed]}`)
       this.#page = names
-      if (next === undefined && this.#before.length + names.length < due)
-        throw new Inconsistent(
-          `${due} plants were acknowledged, ${this.#before.length + names.length} listed`,
-        )
+      const listed = this.#before.length + names.length
+      if (next === undefined && listed < due)
+        throw new Inconsistent(`${due} plants were acknowledged, ${listed} listed`)
       if (next === undefined) return
       this.#before.push(...names)
       this.#page = []

@@ -3,15 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own, user } from '../support/postgres-programs.ts'
-import { noteProcess, signalAll } from '../support/processes.ts'
+import { noteProcess, root, signalAll } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
-const deploy = fileURLToPath(new URL('../../deploy/patroni/', import.meta.url))
+const deploy = join(root, 'deploy/patroni')
 const debian = '/usr/lib/postgresql'
 const password = 'secret'
 
@@ -80,10 +79,8 @@ export class Node {
 
   /** Sends a request to its Patroni; undefined without a response. */
   async ask(path: string, body?: object): Promise<Response | undefined> {
-    const options = {
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(30_000),
-    }
+    const sent = body && { method: 'POST', body: JSON.stringify(body) }
+    const options = { ...sent, signal: AbortSignal.timeout(30_000) }
     return fetch(`http://${this.host}:${this.#ports.rest}${path}`, options).catch(() => undefined)
   }
 

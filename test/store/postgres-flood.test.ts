@@ -94,21 +94,18 @@ const noServers = {
   reportFailure() {},
 }
 
-tap.test(
-  'work with too little time left after connecting does not end the session of other work',
-  async (t) => {
-    let ended = 0
-    const session = { server: 'test', destroy: () => ended++ }
-    const servers = { ...noServers, connect: () => sleep(shortestAttemptMs).then(() => session) }
-    const link = makeLink(servers as never, 'look-up')
-    const deadlineMs = performance.now() + 1.5 * shortestAttemptMs
-    const late = link.run(() => sleep(shortestAttemptMs), deadlineMs)
-    const inTime = link.run(() => sleep(shortestAttemptMs, 'done'))
-    await t.rejects(late)
-    t.equal(await inTime, 'done')
-    t.equal(ended, 0)
-  },
-)
+tap.test('work with too little time after connecting does not end the session of other work', async (t) => {
+  let ended = 0
+  const session = { server: 'test', destroy: () => ended++ }
+  const servers = { ...noServers, connect: () => sleep(shortestAttemptMs).then(() => session) }
+  const link = makeLink(servers as never, 'look-up')
+  const deadlineMs = performance.now() + 1.5 * shortestAttemptMs
+  const late = link.run(() => sleep(shortestAttemptMs), deadlineMs)
+  const inTime = link.run(() => sleep(shortestAttemptMs, 'done'))
+  await t.rejects(late)
+  t.equal(await inTime, 'done')
+  t.equal(ended, 0)
+})
 
 tap.test('repeats work whose server was left meanwhile, and ends no session of other work', async (t) => {
   let [made, isLeft] = [0, false]

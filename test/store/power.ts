@@ -3,7 +3,6 @@
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -11,7 +10,7 @@ import { until } from '../support/until.ts'
 
 export const skip = process.platform === 'linux' ? skipWithout('cc') : 'only Linux preloads libraries'
 
-const source = fileURLToPath(new URL('unsynced-disk.c', import.meta.url))
+const source = join(import.meta.dirname, 'unsynced-disk.c')
 const pageBytes = 4096
 const names = ['plants.db', 'plants.db-wal']
 
@@ -86,10 +85,7 @@ export class Disk {
   cutPower(isWritten: () => boolean = () => false): string {
     const directory = createDirectory(this.#t)
     for (const name of names) {
-      const [cached, image] = [this.#cache, this.#stored].map((folder) => join(folder, name)) as [
-        string,
-        string,
-      ]
+      const [cached, image] = [join(this.#cache, name), join(this.#stored, name)]
       if (!existsSync(image)) continue
       const dirty = readFileSync(`${image}.dirty`)
       const there = readFileSync(cached)

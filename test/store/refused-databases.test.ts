@@ -2,7 +2,6 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { refusal } from '../../src/store/sqlite/read-only.ts'
 import { writeInput } from '../cli/imports.ts'
@@ -31,7 +30,7 @@ const users = [
   ['verify'],
 ]
 
-const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
+const earlier = join(import.meta.dirname, '../fixtures/plants-1.0.0.db')
 const file = (bytes: string) => (path: string) => fs.writeFileSync(path, bytes)
 const database = (statements: string) => (path: string) => {
   const made = new DatabaseSync(path)

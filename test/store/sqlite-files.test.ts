@@ -124,12 +124,10 @@ for (const { title, strike, mend, left = 'abc' } of faults)
 /** Finds an open file in `/proc/self/fd` by its path. */
 function findOpen(path: string, ino?: number): string | undefined {
   const files = fs.readdirSync('/proc/self/fd').map((fd) => join('/proc/self/fd', fd))
-  return files.find(
-    (name) =>
-      fs.existsSync(name) &&
-      [path, `${path} (deleted)`].includes(fs.readlinkSync(name)) &&
-      (ino === undefined || fs.statSync(name).ino === ino),
-  )
+  return files.find((name) => {
+    const isHere = fs.existsSync(name) && [path, `${path} (deleted)`].includes(fs.readlinkSync(name))
+    return isHere && (ino === undefined || fs.statSync(name).ino === ino)
+  })
 }
 
 const onLinux = { skip: fs.existsSync('/proc/self/fd') ? false : 'only Linux lists open files' }
@@ -150,24 +148,20 @@ test('keeps a deleted file open, whatever replaces it', onLinux, async (t) => {
   t.equal(fs.existsSync(`${path}-wal.former`), false, 'renames nothing')
 })
 
-test(
-  'copies of a deleted file and its -wal contain all plants, even if the -wal was not deleted',
-  onLinux,
-  async (t) => {
-    for (const deleted of [[''], ['', '-wal']]) {
-      const { store, path } = await openPlanted(t)
-      for (const ending of deleted) remove(`${path}${ending}`)
-      const copy = join(createDirectory(t), 'plants.db')
-      for (const ending of ['', '-wal'])
-        fs.copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
-      // While it is there, the end is an error.
-      fs.rmSync(`${path}-wal`, { force: true })
-      await store.close()
-      const { store: rescued } = await openFile(t, copy)
-      t.strictSame(await listNames(rescued), ['a', 'b', 'c'])
-    }
-  },
-)
+test('copies of a deleted file and its -wal, deleted or not, contain all plants', onLinux, async (t) => {
+  for (const deleted of [[''], ['', '-wal']]) {
+    const { store, path } = await openPlanted(t)
+    for (const ending of deleted) remove(`${path}${ending}`)
+    const copy = join(createDirectory(t), 'plants.db')
+    for (const ending of ['', '-wal'])
+      fs.copyFileSync(findOpen(`${path}${ending}`) as string, `${copy}${ending}`)
+    // While it is there, the end is an error.
+    fs.rmSync(`${path}-wal`, { force: true })
+    await store.close()
+    const { store: rescued } = await openFile(t, copy)
+    t.strictSame(await listNames(rescued), ['a', 'b', 'c'])
+  }
+})
 
 test('is not created beside the -wal or the -shm of a file that was moved away', async (t) => {
   const { path } = await openPlanted(t)

@@ -1,6 +1,5 @@
 // The tables of a log, on the engines with SQL.
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import tap from 'tap'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { writeInput } from '../cli/imports.ts'
@@ -11,7 +10,7 @@ import { add, listNames, open, openStore } from '../support/stores.ts'
 
 /** `newer`: SQL that makes a store of a newer version; `look`: reads everything that a refusal could change. */
 const others: Record<string, { newer: string; look: (url: string) => Promise<unknown> }> = {
-  SQLite: { newer: 'PRAGMA user_version = 99', look: async (url) => readFileSync(fileURLToPath(url)) },
+  SQLite: { newer: 'PRAGMA user_version = 99', look: async (url) => readFileSync(new URL(url)) },
   PostgreSQL: {
     newer: "UPDATE meta SET value = '99' WHERE key = 'step'",
     look: async (url) => {

@@ -2,10 +2,9 @@
 // Tests of signals and services need a separate process: `spawnCli`.
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import tap from 'tap'
-import { type Ended, inherited, noteProcess, type Ran, spawnBare, spawnProgram } from './processes.ts'
+import { type Ended, inherited, noteProcess, type Ran, root, spawnBare, spawnProgram } from './processes.ts'
 
 /** A command for the process, which answers with the exit code, and writes `mark` at the end of each stream. */
 export type CommandLine = { args: string[]; env: NodeJS.ProcessEnv; cwd: string; mark: string }
@@ -41,7 +40,7 @@ async function runNext(line: CommandLine): Promise<Ran> {
 
 /** Keeps the test file alive only while a command runs. */
 function start() {
-  const script = fileURLToPath(new URL('./command-process.ts', import.meta.url))
+  const script = `${root}test/support/command-process.ts`
   const child = spawnBare(process.execPath, [script], {
     env: inherited(),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -77,7 +76,7 @@ function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
   })
 }
 
-export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+export const cli = `${root}src/cli.ts`
 
 /**
  * Starts `plant-store ARGUMENTS` with nothing else in its environment. `program`: the entry point of another

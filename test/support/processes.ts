@@ -6,13 +6,16 @@ import {
   spawn,
 } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import fs, { readdirSync, readFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import workers, { type WorkerOptions } from 'node:worker_threads'
 import type { Test } from 'tap'
+
+/** The directory of this clone, with a slash at its end. */
+export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
 
@@ -93,6 +96,20 @@ function readStat(pid: number): { state: string; parent: number } | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Calls `note` after each fsyncSync() of this thread, until the test ends. */
+export function watchSyncs(t: Test, note: (descriptor: number) => void): void {
+  const { fsyncSync } = fs
+  const replace = (sync: typeof fsyncSync) => {
+    fs.fsyncSync = sync
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => replace(fsyncSync))
+  replace((descriptor) => {
+    fsyncSync(descriptor)
+    note(descriptor)
+  })
 }
 
 let cleaner: ReturnType<typeof start> | undefined
