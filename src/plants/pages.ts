@@ -78,9 +78,10 @@ export class Pages {
     if ('array' in page) return this.#open(range, page, best)
     const prefersPlain = page.length < minCompressed || this.#compressing.size >= maxCompressions
     if (best === 'identity' || (allowsPlain && prefersPlain)) return { coding: 'identity', bytes: page }
-    const bytes = await this.#once(this.#compressing, nameOf(range, best), () => compress[best](page))
     // A copy: zlib returns a part of a buffer of 16 KiB.
-    this.#cache.set(nameOf(range, best), Buffer.from(new Uint8Array(bytes).buffer))
+    const make = async () => Buffer.from(new Uint8Array(await compress[best](page)).buffer)
+    const bytes = await this.#once(this.#compressing, nameOf(range, best), make)
+    this.#cache.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
   }
 

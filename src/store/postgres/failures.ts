@@ -39,17 +39,15 @@ export function isFinal(error: unknown): boolean {
   return cause instanceof pg.DatabaseError && !transient.test(String(cause.code))
 }
 
-const standbyCode = 'STANDBY'
-
 /** Builds the error for a standby: it accepts no writes, and is read only if no server is a primary. */
-export const makeStandbyError = () => Object.assign(new Error('it is a standby'), { code: standbyCode })
+export const makeStandbyError = () => Object.assign(new Error('it is a standby'), { code: 'STANDBY' })
 
 /**
  * Picks the most useful failure. A refusal (wrong password, missing database) is final only if all other servers also
  * refuse, or are standbys: a server that is unreachable may accept a retry.
  */
 export function pickFailure(failures: Error[]): Error {
-  const isStandby = ({ cause }: Error) => (cause as { code?: string } | undefined)?.code === standbyCode
+  const isStandby = ({ cause }: Error) => (cause as { code?: string } | undefined)?.code === 'STANDBY'
   const refused = failures.every((one) => isFinal(one) || isStandby(one)) && failures.find(isFinal)
   return refused || new Error(failures.map(({ message }) => message).join('; '))
 }
