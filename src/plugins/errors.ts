@@ -41,7 +41,7 @@ const closing = { connection: 'close' }
 const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
   new ProblemError(problems.faults(1), { errors: [{ code, detail, parameter }], headers: closing })
 const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
-const noHost = ambiguous('required', 'Host', 'must be given exactly once, and be valid')
+const badHost = (code: Fault['code']) => ambiguous(code, 'Host', 'must be given exactly once, and be valid')
 /**
  * Connections with an ambiguous request, or with an upgrade. Later requests on them, which Node may have read already,
  * are ignored.
@@ -146,7 +146,7 @@ function findHeadError({ raw }: FastifyRequest, reply: FastifyReply) {
     hosts === 1 ? wellFormedHost.test(String(headers.host)) : hosts === 0 && httpVersionMinor === 0
   if (!isOther && isValid) return undefined
   refused.add(socket)
-  return isOther ? otherCoding : noHost
+  return isOther ? otherCoding : badHost(hosts === 0 ? 'required' : 'format')
 }
 
 function toProblemError(error: FastifyError, request: FastifyRequest): ProblemError {

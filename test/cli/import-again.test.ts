@@ -226,7 +226,7 @@ for (const engine of engines)
       for (const { stderr } of refused)
         t.match(
           stderr,
-          /another import of this input .* is running: wait for it to finish, then run the same command\n$/,
+          /another import of this input .* is running: wait for it to finish, then run the same command without --again\n$/,
         )
       t.strictSame(named(await readPlants(url)), names)
     }
@@ -378,7 +378,7 @@ test('adds nothing if the database has lost an earlier import since the check', 
   const earlier = { ...batch, valid: 2, plants: 2, isOpen: false, key: 'import/a/0', value: '{}' }
   const target = { path: 'input', store, earlier: earlier as unknown as Match, again: false }
   const add = () => addPlants(checked as unknown as Checked, target, () => {})
-  await t.rejects(add(), { message: /^another import .*, then run the same command$/ })
+  await t.rejects(add(), { message: /^another import .*, then run the same command without --again$/ })
   t.equal((await store.log.head()).position, 0)
   await store.log.append([], { notes: [{ ...earlier, before: '' }] })
   await add()
@@ -423,7 +423,7 @@ test('stops if another import of the same input has added plants', async (t) => 
   t.match(await ended, {
     code: 1,
     stderr:
-      /input: another import of this input .* is running: wait for it to finish, then run the same command\n$/,
+      /input: another import of this input .* is running: wait for it to finish, then run the same command without --again\n$/,
   })
   t.strictSame(named(await readPlants(url)), names)
 })

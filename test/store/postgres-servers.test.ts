@@ -215,6 +215,21 @@ tap.test('a store is missing if only the primary lacks it, beside standbys', { t
   })
 })
 
+tap.test('a command reads from a standby beside a server that refuses it', { timeout }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  await add(await open(t, cluster.url()), 'a')
+  await cluster.caughtUp()
+  cluster.primary.write('pg_hba.conf', 'host all all 127.0.0.1/32 reject\n')
+  cluster.primary.signal('SIGHUP')
+  await until(() =>
+    cluster.primary.query('SELECT 1').then(
+      () => false,
+      () => true,
+    ),
+  )
+  t.strictSame(await listNames(await open(t, cluster.url(), { mode: 'read' })), ['a'])
+})
+
 tap.test('does not return to a primary that was deposed and came back', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
   const [store, other] = [await open(t, cluster.url()), await open(t, cluster.url())]

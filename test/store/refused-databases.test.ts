@@ -13,7 +13,7 @@ import { request, startApp } from '../support/service.ts'
 test('a disk that is too full for the -shm, and a lock, are named', (t) => {
   const nameOf = (errcode: number) => refusal('a.db', Object.assign(new Error('puzzle'), { errcode })).message
   t.equal(nameOf(4874), 'cannot open a.db: database or disk is full')
-  t.match(nameOf(776), /: it has a -journal; run: sqlite3 a\.db \.tables$/)
+  t.match(nameOf(776), /: it has a -journal; run: sqlite3 'a\.db' \.tables$/)
   // SQLite waited 10 s for a lock of the `-shm`.
   t.equal(nameOf(15), 'cannot open a.db: the database is locked by another program')
   t.end()

@@ -61,7 +61,7 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
     const isChanged = now && notes.some(({ key, before }) => (now.get(key) ?? '') !== before)
     if (error.outcome === 'nothing-added' && isChanged)
       throw new InputError(
-        'another import of this input (or of an input with the same first record) is running: wait for it to finish, then run the same command',
+        'another import of this input (or of an input with the same first record) is running: wait for it to finish, then run the same command without --again',
       )
     const isOpen = entries.length > 0 || error.outcome === 'nothing-added'
     const advice = isOpen ? 'run the same command to continue' : 'all plants were added'

@@ -39,16 +39,16 @@ export function isFinal(error: unknown): boolean {
   return cause instanceof pg.DatabaseError && !transient.test(String(cause.code))
 }
 
-/** Builds the error for a standby: it accepts no writes, and is read only if no server is a primary. */
-export const makeStandbyError = () => Object.assign(new Error('it is a standby'), { code: 'STANDBY' })
+/** Builds the error for a standby. `isPassive`: it cannot be used while another server is a primary. */
+export const standbyError = (isPassive = true) => Object.assign(new Error('it is a standby'), { isPassive })
 
 /**
  * Picks the most useful failure. A refusal (wrong password, missing database) is final only if all other servers also
- * refuse, or are standbys: a server that is unreachable may accept a retry.
+ * refuse, or are passive standbys: a server that is unreachable may accept a retry.
  */
 export function pickFailure(failures: Error[]): Error {
-  const isStandby = ({ cause }: Error) => (cause as { code?: string } | undefined)?.code === 'STANDBY'
-  const refused = failures.every((one) => isFinal(one) || isStandby(one)) && failures.find(isFinal)
+  const isPassive = ({ cause }: Error) => (cause as { isPassive?: boolean } | undefined)?.isPassive
+  const refused = failures.every((one) => isFinal(one) || isPassive(one)) && failures.find(isFinal)
   return refused || new Error(failures.map(({ message }) => message).join('; '))
 }
 

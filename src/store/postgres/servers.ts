@@ -5,7 +5,7 @@ import { makeOutage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { shareRun, withTimeout } from '../in-time.ts'
-import { failureOf, makeStandbyError, pickFailure } from './failures.ts'
+import { failureOf, pickFailure, standbyError } from './failures.ts'
 import { endBarriers, leaseMs, makeLease, Session } from './session.ts'
 import { createStore, type FoundStore, findStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
@@ -149,7 +149,7 @@ export class Servers {
           throw new Error('it is not the server that this command was reading from')
         // To read, use a standby only after an attempt that found no primary: the URL may name only standbys.
         const hasPrimary = all.some(({ timeline }) => timeline)
-        if (isOther && !session.timeline && (hasPrimary || !this.#pauseMs)) throw makeStandbyError()
+        if (isOther && !session.timeline && (hasPrimary || !this.#pauseMs)) throw standbyError(hasPrimary)
         this.#refuseDeposed(session, all)
         await this.#checkStore(session, all)
         if (!this.isReading && this.#pauseMs > 0) await session.query(endBarriers)

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
-import { makeStandbyError } from './failures.ts'
+import { standbyError } from './failures.ts'
 import { readUrl } from './hosts.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
@@ -91,7 +91,7 @@ export class Session {
     await refuseSharedSessions(this.#client, this.#options)
     const { read_only, doubt } = await this.identify(timeoutMs)
     if (isReading) await this.query('SET default_transaction_read_only = on; SET lock_timeout = 0')
-    else if (this.timeline === null) throw makeStandbyError()
+    else if (this.timeline === null) throw standbyError()
     else if (read_only === 'on') throw new Error('default_transaction_read_only is on')
     else if (doubt !== null) throw new Error(doubt)
   }

@@ -56,7 +56,7 @@ function refuseOtherUser(path: string, owner: number): void {
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   const known = isFull(error) ? 'database or disk is full' : isBusy(error) && lockedByOther
-  const todo = needsRollback(error) ? `: it has a -journal; run: sqlite3 ${path} .tables` : ''
+  const todo = needsRollback(error) ? `: it has a -journal; run: sqlite3 '${path}' .tables` : ''
   return new StoreRefused(`cannot open ${path}: ${known || error.message}${todo}`, { cause: error })
 }
 
