@@ -10,7 +10,7 @@ import { createDirectory, engines } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { request, startApp } from '../support/service.ts'
 
-test('a disk that is too full for the -shm, and a lock, are named', (t) => {
+test('a disk that is too full for the -shm, a lock and a left -journal are named', (t) => {
   const nameOf = (errcode: number) => refusal('a.db', Object.assign(new Error('puzzle'), { errcode })).message
   t.equal(nameOf(4874), 'cannot open a.db: database or disk is full')
   t.match(nameOf(776), /: it has a -journal; run: sqlite3 'a\.db' \.tables$/)

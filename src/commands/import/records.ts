@@ -110,18 +110,18 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
     for (let at = from; ; at = cell.lastIndex) {
       cell.lastIndex = unclosed.lastIndex = closed.lastIndex = at
       const [, inner, bare = '', separator] = cell.exec(near) ?? []
+      const isAtEnd = separator !== undefined && /^\r?$/.test(separator)
       // The quotation mark at the bound may be the first of a pair.
-      const isCut = near !== text && inner !== undefined && /^\r?$/.test(`${separator}`)
+      const isCut = isAtEnd && inner !== undefined && near !== text
       if (separator === undefined || isCut) {
         const isUnclosed = isCut || unclosed.test(near)
         // The next chunk may begin with the second quotation mark of a pair.
-        const isOpen = isUnclosed || /["\xc2]$/.test(near)
-        if (isOpen && !isLast && near === text) return undefined
+        if ((isUnclosed || /["\xc2]$/.test(near)) && !isLast && near === text) return undefined
         // Skips the whole quoted cell: its lines are not rows.
         const line = findLine(text, !isCut && closed.test(near) ? closed.lastIndex - 1 : at, isLast)
         return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
-      if ((!isLast || near !== text) && /^\r?$/.test(separator)) return undefined
+      if (isAtEnd && (!isLast || near !== text)) return undefined
       cells.push(inner === undefined ? bare : unquote(inner))
       if (separator !== delimiter)
         return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
