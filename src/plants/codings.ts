@@ -43,14 +43,14 @@ function rank(accepted: string): Coding[] {
   return all.length > 0 ? all : ['identity']
 }
 
-// Measured: docs/decisions/0014-codings.md.
+// Measured: docs/decisions/0014-lists-in-content-codings.md.
 const zstd = (level: number, window: number) => ({
   params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_windowLog]: window },
 })
 const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } }
 
-/** Compresses a page, in the thread pool. */
-export const compress: Record<Compression, (bytes: Buffer) => Promise<Buffer>> = {
+/** Functions that compress a page, in the thread pool. */
+export const compressors: Record<Compression, (bytes: Buffer) => Promise<Buffer>> = {
   zstd: (bytes) => promisify(zlib.zstdCompress)(bytes, zstd(9, 18)),
   br: (bytes) => promisify(zlib.brotliCompress)(bytes, brotli),
   gzip: (bytes) => promisify(zlib.gzip)(bytes, { level: 6 }),
