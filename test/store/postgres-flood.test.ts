@@ -1,6 +1,7 @@
 // Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
+import { StoreRefused } from '../../src/store/errors.ts'
 import { makeLink, maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
@@ -105,6 +106,20 @@ tap.test('work with too little time after connecting does not end the session of
   await t.rejects(late)
   t.equal(await inTime, 'done')
   t.equal(ended, 0)
+})
+
+tap.test('work does not fail for the final reason of other work on its session', async (t) => {
+  const connect = async () => ({ server: 'test', destroy() {} })
+  const link = makeLink({ ...noServers, connect } as never, 'look-up')
+  const reasons = [new StoreRefused('refused')]
+  const refused = link.run(async () => Promise.reject(reasons[0]))
+  const other = link.run(async () => {
+    await sleep(1)
+    if (reasons.length > 0) throw reasons.pop()
+    return 'done'
+  })
+  await t.rejects(refused, { message: 'test: refused' })
+  t.equal(await other, 'done')
 })
 
 tap.test('repeats work whose server was left meanwhile, and ends no session of other work', async (t) => {

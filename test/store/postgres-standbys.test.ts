@@ -14,7 +14,8 @@ const timeout = 120_000
 tap.test('a replica that only reads does not trust a deposed primary', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const old = cluster.primary
-  await old.query('CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain')
+  await old.query(`CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain;
+    ALTER ROLE plain SET default_transaction_isolation = serializable`)
   const url = cluster.url().replace('postgres@', 'plain@')
   // The standbys may not know the role yet.
   const reader = await eventually(() => open(t, url))

@@ -14,6 +14,7 @@ type Work<T> = (session: Session) => Promise<T>
 
 export type Link = ReturnType<typeof makeLink>
 
+/** Creates a connection for one role, which `run` opens. It shares the choice of the server with all other roles. */
 export function makeLink(servers: Servers, role: Role) {
   let current: Session | undefined
   let running = 0
@@ -43,8 +44,8 @@ export function makeLink(servers: Servers, role: Role) {
       return result
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      // Other work on the session may already have reported the failure.
-      if (session !== current) throw failure
+      // Other work on the session has failed, perhaps for a final reason that does not concern this work.
+      if (session !== current) throw new Error(failure.message)
       drop()
       servers.reportFailure(failure, role)
       throw failure

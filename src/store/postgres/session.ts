@@ -89,7 +89,9 @@ export class Session {
   async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
-    const { read_only, doubt } = await this.identify(timeoutMs)
+    // Before the first query: a standby refuses serializable transactions.
+    const isolated = this.query("SET default_transaction_isolation = 'read committed'")
+    const [{ read_only, doubt }] = await Promise.all([this.identify(timeoutMs), isolated])
     if (isReading) await this.query('SET default_transaction_read_only = on; SET lock_timeout = 0')
     else if (this.timeline === null) throw standbyError()
     else if (read_only === 'on') throw new Error('default_transaction_read_only is on')
@@ -155,11 +157,10 @@ export class Session {
  * index in its order. Row-level security, which would hide plants, causes an error instead.
  */
 const settings = `
-  ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('default_transaction_isolation', 'read committed'),
-  ('transaction_timeout', '0'), ('idle_session_timeout', '0'), ('lock_timeout', '${lockMs}'),
-  ('idle_in_transaction_session_timeout', '${idleInTransactionMs}'), ('tcp_user_timeout', '${vanishedMs}'),
-  ('tcp_keepalives_idle', '1'), ('tcp_keepalives_interval', '1'),
-  ('tcp_keepalives_count', '${Math.max(1, Math.floor(vanishedMs / 1000) - 1)}'),
+  ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('transaction_timeout', '0'),
+  ('idle_session_timeout', '0'), ('lock_timeout', '${lockMs}'), ('tcp_user_timeout', '${vanishedMs}'),
+  ('idle_in_transaction_session_timeout', '${idleInTransactionMs}'), ('tcp_keepalives_idle', '1'),
+  ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '${Math.max(1, Math.floor(vanishedMs / 1000) - 1)}'),
   ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
   ('jit', 'off'), ('row_security', 'off'), ('plan_cache_mode', 'force_generic_plan')`
 
@@ -217,7 +218,9 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
 }
 
 async function findBackend(client: pg.Client): Promise<number> {
-  return Number((await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid)
+  const text = 'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_backend_pid() AS pid; COMMIT'
+  const [, found] = (await client.query(text)) as unknown as pg.QueryResult<{ pid: number }>[]
+  return Number(found?.rows[0]?.pid)
 }
 
 /**

@@ -2,10 +2,10 @@
 // the response to a COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
+import { checksumOf, type Entry, type NoteChange, type Outcome, type PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
-import { checksumOf, type Sql, writeNote } from '../sql/sql.ts'
+import { type Sql, writeNote } from '../sql/sql.ts'
 import { refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
