@@ -14,7 +14,8 @@ export type Range = { etag: string; after: number; last: number; mark: string }
 /** Returns the range of a list. Throws StoreUnavailable if `head` lacks its mark. */
 export function rangeOf(after: number, last: number, head: Head): Range {
   const mark = last === head.position ? head.mark : head.markOf(last)
-  if (mark === undefined) throw new StoreUnavailable('unread', `the log does not contain plant ${last}`)
+  if (mark === undefined || !/^[\w-]*$/.test(mark))
+    throw new StoreUnavailable('unread', `the mark of plant ${last} is missing or damaged`)
   return { etag: `W/"${itemFormat}.${after}-${last}.${mark}"`, after, last, mark }
 }
 

@@ -7,7 +7,7 @@ import { type Meter, noMeter } from '../metrics.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { inTime } from '../store/in-time.ts'
-import { type Coding, compress, makeCompressor } from './codings.ts'
+import { type Coding, compressors, makeCompressor } from './codings.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
 
@@ -19,7 +19,7 @@ const safePlants = Math.max(1, Math.floor(pageBytes / (longestItemBytes(Plant) +
 const targetBytes = 0.9 * pageBytes
 const maxCacheBytes = 32 * 2 ** 20
 /** Compression is useless if a page and its headers fit into one packet. */
-const minCompressed = 1024
+const minCompressedBytes = 1024
 /** Maximum number of concurrent reads, and of compressions for clients that refuse a plain page. */
 const maxReads = 200
 /** Maximum number of concurrent compressions for other clients; beyond it, they get a plain page. */
@@ -74,26 +74,26 @@ export class Pages {
     // The plain page may be cached although the compressed one is not.
     const cached = this.#cache.get(range.etag)
     if (cached) this.#hits++
-    const page = cached ?? (await this.#read(range))
-    if ('array' in page) return this.#open(range, page, best)
-    const prefersPlain = page.length < minCompressed || this.#compressing.size >= maxCompressions
-    if (best === 'identity' || (allowsPlain && prefersPlain)) return { coding: 'identity', bytes: page }
+    const part = cached ? { array: cached, reached: range.last } : await this.#read(range)
+    if (part.reached < range.last) return this.#open(range, part, best)
+    const { array } = part
+    const prefersPlain = array.length < minCompressedBytes || this.#compressing.size >= maxCompressions
+    if (best === 'identity' || (allowsPlain && prefersPlain)) return { coding: 'identity', bytes: array }
     // A copy: zlib returns a part of a buffer of 16 KiB.
-    const make = async () => Buffer.from(new Uint8Array(await compress[best](page)).buffer)
+    const make = async () => Buffer.from(new Uint8Array(await compressors[best](array)).buffer)
     const bytes = await this.#once(this.#compressing, nameOf(range, best), make)
     this.#cache.set(nameOf(range, best), bytes)
     return { coding: best, bytes }
   }
 
   /** Reads a page, or the first part of a longer list. */
-  async #read(range: Range): Promise<Buffer | Part> {
-    if (range.after === range.last) return Buffer.from('[]')
+  async #read(range: Range): Promise<Part> {
+    if (range.after === range.last) return { array: Buffer.from('[]'), reached: range.last }
     this.#misses++
     const read = () => this.#readPart(range, range.after)
     const part = await inTime(this.#once(this.#reading, range.etag, read))
-    if (part.reached < range.last) return part
-    this.#cache.set(range.etag, part.array)
-    return part.array
+    if (part.reached === range.last) this.#cache.set(range.etag, part.array)
+    return part
   }
 
   /** Calls `make`. Concurrent callers with the same name share the result. */
@@ -112,7 +112,11 @@ export class Pages {
     for (;;) {
       const reached = after + count
       const mark = reached === range.last ? range.mark : await this.#readMark(reached, range)
-      const array = await this.#log.read(after, reached, mark)
+      const array = await Promise.resolve(this.#log.read(after, reached, mark)).catch((error: unknown) => {
+        // The plants may be longer than those of the latest read, and the network slow: the next attempt reads fewer.
+        this.#meanBytes *= 2
+        throw error
+      })
       const meanBytes = array.length / count
       if (count >= safePlants) this.#meanBytes = meanBytes
       if (array.length <= pageBytes || count <= safePlants) return { array, reached }

@@ -168,13 +168,15 @@ test('is not created beside the -wal or the -shm of a file that was moved away',
   const [orphan, link] = [join(createDirectory(t), 'plants.db'), join(createDirectory(t), 'link.db')]
   fs.symlinkSync(orphan, link)
   fs.copyFileSync(`${path}-wal`, `${orphan}-wal`)
-  const message = /plants\.db-(wal|shm) belongs to a missing database: move the database back/
+  const message = /plants\.db-(wal|shm|journal) belongs to a missing database: move the database back/
   for (const before of [undefined, '']) {
     if (before !== undefined) fs.writeFileSync(orphan, before)
     for (const name of [link, orphan]) await t.rejects(openFile(t, name), { message })
     t.ok(fs.readFileSync(`${orphan}-wal`).equals(fs.readFileSync(`${path}-wal`)))
   }
   for (const ending of ['', '-wal']) fs.renameSync(path + ending, `${path}.moved${ending}`)
+  await t.rejects(openFile(t, path), { message })
+  fs.renameSync(`${path}-shm`, `${path}-journal`)
   await t.rejects(openFile(t, path), { message })
   t.notOk(fs.existsSync(path))
 })

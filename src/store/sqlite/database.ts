@@ -32,7 +32,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
   try {
     refuseStrayWal(path)
     // Checked before the database, because another process may be creating the files.
-    const names = ['-wal', '-shm'].map((ending) => resolveLinks(path) + ending)
+    const names = ['-wal', '-shm', '-journal'].map((ending) => resolveLinks(path) + ending)
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
     if (!former) refuseOtherName(path)

@@ -12,6 +12,7 @@ const codeOf = (error: unknown): number => (error as { errcode?: number }).errco
 
 const primary = (error: unknown) => codeOf(error) & 0xff
 
+/** True if there is no room on the disk, also for the `-shm`. */
 export const isFull = (error: unknown) => primary(error) === codes.full || codeOf(error) === noRoom
 /** True if a program in another journal mode was killed: its changes must be rolled back, which requires writing. */
 export const needsRollback = (error: unknown) => codeOf(error) === 776
