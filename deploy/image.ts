@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { installLocked } from '../package/archive.ts'
+import { describeCommit } from '../package/commit.ts'
 
 const uid = 10001
 const repository = join(import.meta.dirname, '..')
@@ -38,7 +39,7 @@ try {
 
 /** Installs the tarball with the locked dependencies, as the archives do. */
 function installPackage(root: string): void {
-  if (!made) run('npm', ['pack', '--silent', '--pack-destination', context])
+  if (!made) run('npm', ['pack', '--silent', '--ignore-scripts=false', '--pack-destination', context])
   const tarball = made ?? join(context, `plant-store-${version}.tgz`)
   const folder = join(root, 'usr/lib/node_modules/plant-store')
   for (const directory of [folder, join(root, 'usr/bin')]) mkdirSync(directory, { recursive: true })
@@ -56,7 +57,6 @@ function copyRuntime(root: string): void {
   const folder = join(root, 'usr/lib/node_modules/plant-store/node_modules', name)
   const node = join(root, 'usr/bin/node')
   copyFileSync(join(folder, 'bin/node'), node)
-  chmodSync(node, 0o755)
   for (const rest of ['bin', 'include', 'share']) rmSync(join(folder, rest), { recursive: true })
   const libraries = execFileSync('ldd', [node], { encoding: 'utf8' }).match(/\/\S+\.so\S*/g) ?? []
   const owners = ['libc6', 'libgcc-s1', 'libstdc++6'].map((owner) => `/usr/share/doc/${owner}/copyright`)
@@ -68,12 +68,13 @@ function copyRuntime(root: string): void {
 }
 
 function writeSystemFiles(root: string): void {
+  copyFileSync(join(import.meta.dirname, 'health.mjs'), join(root, 'usr/lib/plant-store-health.mjs'))
   for (const folder of ['etc', 'tmp']) mkdirSync(join(root, folder))
+  run('chmod', ['--recursive', 'u=rwX,go=rX', root])
   chmodSync(join(root, 'tmp'), 0o1777)
   writeFileSync(join(root, 'etc/passwd'), `plant-store:x:${uid}:${uid}::/data:/\n`)
   writeFileSync(join(root, 'etc/group'), `plant-store:x:${uid}:\n`)
   writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n')
-  copyFileSync(join(import.meta.dirname, 'health.mjs'), join(root, 'usr/lib/plant-store-health.mjs'))
 }
 
 function build(context: string): void {
@@ -91,12 +92,9 @@ function build(context: string): void {
 /** The labels of the OCI's image specification. Without git history there is no revision. */
 function describeImage(): string[] {
   const facts = { title: 'Plant Store', description, version, licenses: license }
-  const known = works('git', 'rev-parse') ? { ...facts, revision: readCommit() } : facts
+  const revision = describeCommit()
+  const known = revision === undefined ? facts : { ...facts, revision }
   return Object.entries(known).map(([name, value]) => `org.opencontainers.image.${name}=${value}`)
-}
-
-function readCommit(): string {
-  return execFileSync('git', ['rev-parse', 'HEAD'], { cwd: repository, encoding: 'utf8' }).trim()
 }
 
 function works(command: string, argument: string): boolean {

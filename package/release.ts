@@ -30,13 +30,19 @@ const artefact = (ending: string) => join(directory, `plant-store-${version}${en
 /** The code that serves requests. The figures in the README do not measure documents and other commands. */
 const requestPath = ['schemas', 'src', ...['cli', 'commands', 'plugins/docs'].map((room) => `:!src/${room}`)]
 
+/** Folders of which the packages contain every file, or its compiled code. */
+const packed = ['bin', 'client/src', 'deploy', 'docs', 'examples', 'schemas', 'src']
+
 requireCleanTree()
 const notes = findNotes()
 requireFigures()
 mkdirSync(directory, { recursive: true })
 if (readdirSync(directory).length > 0) refuse(`${directory} is not empty`)
+// npm keeps the modes of files.
+process.umask(0o022)
+run('sh', ['-c', 'git ls-files -z | xargs -0 chmod u=rwX,go=rX'])
 const workspaces = ['--workspaces', '--include-workspace-root']
-run('npm', ['pack', '--silent', ...workspaces, '--pack-destination', directory])
+run('npm', ['pack', '--silent', '--ignore-scripts=false', ...workspaces, '--pack-destination', directory])
 copyFileSync(join(root, 'dist/sbom.cdx.json'), artefact('.cdx.json'))
 copyFileSync(join(root, 'openapi.yaml'), artefact('.openapi.yaml'))
 writeFileSync(artefact('.notes.md'), notes)
@@ -50,8 +56,11 @@ console.log(sums.join('').trimEnd())
 /** A release with uncommitted changes, or without history, would not be reproducible. */
 function requireCleanTree(): void {
   const commit = describeCommit() ?? refuse('this is not a clone with history; create the release in one')
-  if (commit.endsWith('-dirty'))
-    refuse('the working tree has changes: commit them, or create the release in a fresh clone')
+  // Also ignored files, which may be secrets: npm packs whole folders.
+  const args = ['ls-files', '--others', ...packed, ':!deploy/secrets']
+  const others = execFileSync('git', args, { cwd: root, encoding: 'utf8' })
+  if (commit.endsWith('-dirty') || others !== '')
+    refuse(`the working tree has changes: commit them, or create the release in a fresh clone\n${others}`)
 }
 
 /** Returns the section of this version in the changelog, without its heading, which must have a date. */

@@ -51,7 +51,8 @@ async function findUrl(name: string, starts = 1): Promise<string> {
 test('npm run image builds an image of less than 200 MiB', options, async (t) => {
   const clone = createDirectory(t)
   copyClone(clone, true)
-  const { code, stderr } = await run('sh', ['-c', `umask 077; npm run image -- ${image}`], { cwd: clone })
+  const line = `umask 077; chmod -R go= .; npm run image -- ${image}`
+  const { code, stderr } = await run('sh', ['-c', line], { cwd: clone })
   t.equal(code, 0, stderr)
   const bytes = Number(await podman('image', 'inspect', '--format', '{{.Size}}', image))
   const labels = JSON.parse(await podman('image', 'inspect', '--format', '{{json .Labels}}', image))

@@ -59,6 +59,9 @@ test('npm run release creates the artefacts and their checksums, and leaves the 
   change('src/cli/program.ts')
   t.match(await make(), { code: 1, stderr: /the working tree has changes/ })
   commitChanges(clone)
+  fs.writeFileSync(join(clone, 'deploy/.env'), 'PASSWORD=secret\n')
+  t.match(await make(), { code: 1, stderr: /changes: .*\n.*deploy\/\.env/ })
+  fs.rmSync(join(clone, 'deploy/.env'))
   // Changes outside the code that serves requests need no new figures.
   t.match(await make(), { stderr: /is not empty/ })
   change('src/plants/pages.ts')
