@@ -48,5 +48,7 @@ export function describeFailure(error: unknown): string {
   // The cause may have more detail, and an AggregateError has no message.
   const texts = [message || code, Object(cause ?? errors?.[0]).message]
   const parts = texts.filter((text) => typeof text === 'string' && text !== '')
-  return parts.join(': ').slice(0, 500) || 'unknown error'
+  // Node quotes an invalid header, which may contain a secret.
+  const known = parts.join(': ').replace(/ \[".*"\]/s, '')
+  return known.slice(0, 500) || 'unknown error'
 }

@@ -76,6 +76,7 @@ test('describes a failure, whatever value was thrown', async (t) => {
     [Object.assign(new Error('a'), { cause: 'b' }), 'a'],
     [{ message: 7, code: null, cause: {} }, 'unknown error'],
     [new Error('x'.repeat(1000)), 'x'.repeat(500)],
+    [new Error('Header name must be valid ["authorization: Basic aGk"]'), 'Header name must be valid'],
   ] as const)
     t.equal(describeFailure(error), words)
 })
