@@ -1,7 +1,8 @@
-// Response headers, as the contract describes them.
+// The schemas of response headers, as the contract describes them.
+import { Type } from '@sinclair/typebox'
 import { problems } from './problems.ts'
 
-const string = { type: 'string' }
+const string = Type.String()
 
 /** `components.headers`. A `required` header is present in every response that lists it. */
 export const headers = {
@@ -21,7 +22,7 @@ export const headers = {
     description:
       'Lists may be cached but must be revalidated (`private, no-cache`). Errors must not be cached (`no-store`).',
     required: true,
-    schema: { ...string, enum: ['private, no-cache', 'no-store'] },
+    schema: Type.String({ enum: ['private, no-cache', 'no-store'] }),
     example: 'no-store',
   },
   Vary: {
@@ -37,13 +38,13 @@ export const headers = {
   },
   'Accept-Encoding': {
     description: 'Sent if the request body has a Content-Encoding; none is supported (RFC 9110, 15.5.16).',
-    schema: { ...string, enum: ['identity'] },
+    schema: Type.String({ enum: ['identity'] }),
     example: 'identity',
   },
   'Retry-After': {
     description: 'Seconds to wait before the next attempt (RFC 9110, 10.2.3).',
     required: true,
-    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
+    schema: Type.Integer({ format: 'int32', minimum: 0, maximum: 86_400 }),
     example: 1,
   },
   'RateLimit-Policy': {
@@ -78,7 +79,7 @@ export const headers = {
   'X-Content-Type-Options': {
     description: 'Tells browsers not to guess the media type.',
     required: true,
-    schema: { ...string, enum: ['nosniff'] },
+    schema: Type.String({ enum: ['nosniff'] }),
     example: 'nosniff',
   },
   'X-Request-Id': {

@@ -13,7 +13,6 @@ import { answerWithProblems, errors, routeErrors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { makeRequestIds, maxRequestsPerSocket, requests } from './plugins/requests.ts'
 import { describeResource, resourceMetadata } from './plugins/resource-metadata.ts'
-import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
 import type { Settings } from './settings.ts'
@@ -34,7 +33,7 @@ export type AppOptions = AccessLogOptions & {
 /** Builds the app. `app.close()` leaves the store open. */
 export async function buildApp(options: AppOptions) {
   const { log, settings, verify, logger, meter, write, mask, count, countProblem } = options
-  const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
+  const { basePath, trustProxy, corsOrigin: origin, rateLimit: rate } = settings
   const app = fastify({
     loggerInstance: logger,
     // The plugin `accessLog` logs requests; a child logger per request would double its cost.
@@ -45,6 +44,7 @@ export async function buildApp(options: AppOptions) {
     // A slow machine may take longer than Fastify's 10 s to load the plugins.
     pluginTimeout: 60_000,
     bodyLimit: maxBodyBytes,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
     // Fastify replaces 0 with its default.
@@ -60,14 +60,13 @@ export async function buildApp(options: AppOptions) {
   for (const schema of components) app.addSchema(schema)
   // Order of the `onRequest` hooks: log, trace, id, framing, CORS, path, token, rate limit, scope.
   await app.register(accessLog, { write, mask, count })
-  if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
+  // Rarely used plugins are imported only if they are enabled.
+  if (settings.otlpEndpoint !== undefined)
+    await app.register((await import('./plugins/tracing.ts')).tracing, { meter, mask })
   await app.register(requests)
   await app.register(errors, { basePath })
-  // Rarely used plugins are imported only if they are enabled.
-  if (corsOrigin !== false) {
-    const policy = { exposedHeaders: Object.keys(headers), strictPreflight: false, maxAge: 7200 }
-    await app.register(import('@fastify/cors'), { origin: corsOrigin, ...policy })
-  }
+  const policy = { origin, exposedHeaders: Object.keys(headers), strictPreflight: false, maxAge: 7200 }
+  if (origin !== false) await app.register(import('@fastify/cors'), policy)
   await app.register(routeErrors)
   await app.register(json)
   const issuer = issuerOf(settings)

@@ -18,7 +18,7 @@ try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
   // A command may already have set exit code 1 when its stdout is closed.
-  process.exitCode = Math.max(explain(error as NodeJS.ErrnoException), Number(process.exitCode ?? 0))
+  process.exitCode = Math.max(reportError(error as NodeJS.ErrnoException), Number(process.exitCode ?? 0))
 }
 
 /** Exits when the launcher in bin/ exits, which closes the IPC channel to a process that it spawned. */
@@ -29,7 +29,7 @@ function endWithLauncher(): void {
   if (process.send && !process.connected) end()
 }
 
-function explain(error: NodeJS.ErrnoException): number {
+function reportError(error: NodeJS.ErrnoException): number {
   // Commander has already printed the usage error or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const code = codeOfOutput(error)

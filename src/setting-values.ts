@@ -27,17 +27,17 @@ export function oneOf<const T extends string>(...choices: T[]) {
 }
 
 /** Returns the schema of a number that matches a pattern and is at most `most`. It is multiplied by `unit`. */
-function number(form: string, pattern: RegExp, most: number, unit = 1) {
+function number(form: string, pattern: RegExp, { most, unit = 1 }: { most: number; unit?: number }) {
   const decode = (given: string) => Math.round(Number(given) * unit)
   return decoded(form, (given) => (pattern.test(given) && Number(given) <= most ? decode(given) : undefined))
 }
 
 export const text = decoded('a string', String)
 
-export const port = number('a port from 0 to 65535', /^\d+$/, 65_535)
-export const count = number('a whole number from 1 to 9999999', /^[1-9]\d*$/, 9_999_999)
+export const port = number('a port from 0 to 65535', /^\d+$/, { most: 65_535 })
+export const count = number('a whole number from 1 to 9999999', /^[1-9]\d*$/, { most: 9_999_999 })
 /** Decoded to milliseconds. */
-export const seconds = number('seconds from 0 to 3600', /^\d+(\.\d+)?$/, 3600, 1000)
+export const seconds = number('seconds from 0 to 3600', /^\d+(\.\d+)?$/, { most: 3600, unit: 1000 })
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
 

@@ -5,10 +5,9 @@ import type { Command } from 'commander'
 import { CommandError, count, doLongWork, printResult } from '../cli/console.ts'
 import { wholeNumber } from '../cli/options.ts'
 import { readDatabaseUrl } from '../settings.ts'
-import type { Store, StoredPlant } from '../store/engine.ts'
+import { isDamaged, type Store, type StoredPlant, textOf } from '../store/engine.ts'
 import { nameDatabase, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged, textOf } from '../store/sql/sql.ts'
 import { commandName } from '../version.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }

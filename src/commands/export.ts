@@ -7,9 +7,8 @@ import { NewPlant, Plant } from '../../schemas/plant.ts'
 import { CommandError, count, doLongWork, reportFile } from '../cli/console.ts'
 import { writeStreams } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
-import type { Store, StoredPlant } from '../store/engine.ts'
+import { isDamaged, type Store, type StoredPlant } from '../store/engine.ts'
 import { engineOf, nameDatabase, withStore } from '../store/engines.ts'
-import { isDamaged } from '../store/sql/sql.ts'
 import { commandName } from '../version.ts'
 
 const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const

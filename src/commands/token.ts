@@ -56,7 +56,7 @@ function parseName(text: string): string {
 function defineList(command: Command): void {
   command.description('List all tokens, without their secrets.').action((options: DatabaseOptions) =>
     withStore(findDatabase(options), { mode: 'read' }, async (store) => {
-      const rows = (await store.tokens.all()).map(describe)
+      const rows = (await store.tokens.all()).map(describeToken)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
       await printResult(rows, formatTable(listHead, cells), options.json)
     }),
@@ -64,7 +64,7 @@ function defineList(command: Command): void {
 }
 
 /** Returns the displayed properties of a token, in the order of the table. */
-function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
+function describeToken({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
   const [created, expires, lastUsed, revoked] = [createdAt, expiresAt, lastUsedAt, revokedAt].map(formatTime)
   return { id, name, scopes, created, expires, lastUsed, revoked }
 }

@@ -8,10 +8,9 @@ import { count, type Progress, printResult, startProgress } from '../cli/console
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
 import { makePlantCheck } from '../plants/faults.ts'
 import { serializeItem } from '../plants/item.ts'
-import type { Store, StoredPlant } from '../store/engine.ts'
+import { isDamaged, type Store, type StoredPlant, textOf } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { isDamaged, textOf } from '../store/sql/sql.ts'
 import { scopes } from '../tokens/tokens.ts'
 
 const help = `

@@ -38,7 +38,7 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   for (const error of errors) {
     // An empty string has only a length fault.
     if (error.keyword === 'pattern' && error.data === '' && error.parentSchema?.minLength) continue
-    const fault = { ...describe(error, part), ...locate(error, part) }
+    const fault = { ...explainError(error, part), ...locate(error, part) }
     // A parameter has only one fault. A string may contain both a disallowed character and a lone surrogate.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer} ${error.keyword === wellFormed}`
     if (!faults.has(key)) faults.set(key, fault)
@@ -54,7 +54,7 @@ function locate({ instancePath, params }: ErrorObject, part: Part): Pick<Fault, 
   return { pointer: `${instancePath}/${name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')}` }
 }
 
-function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'> {
+function explainError(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'> {
   const { keyword, params, parentSchema, data, message = '' } = error
   const isBody = part === 'body'
   if (keyword === 'required' || (isBody && data === undefined))

@@ -14,8 +14,8 @@ type ListRequest = { method: string; url: string; query: ListQuery; headers: Req
 type RequestHeaders = Partial<Record<'if-none-match' | 'accept-encoding', string | undefined>>
 
 /** `headers`: except the content headers; `body`: absent for a 304 and for HEAD. */
-type ListAnswer = { status: 200 | 304; headers: Headers; coding?: Coding; body?: Buffer | Readable }
-type Headers = Record<string, string>
+type ListAnswer = { status: 200 | 304; headers: ListHeaders; coding?: Coding; body?: Buffer | Readable }
+type ListHeaders = Record<string, string>
 
 /** `path`: the path of the list as clients see it, for `Link`. */
 export type ListOptions = { log: PlantLog; path: string; meter: Meter }
@@ -25,7 +25,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
   const readHead = shareHead(log)
   const pages = new Pages(log, meter)
   /** Most requests are for the same list as the previous request. Caching it saves 5 % of the time of a request. */
-  let latest: { head: Head; url: string; range: Range; headers: Headers } | undefined
+  let latest: { head: Head; url: string; range: Range; headers: ListHeaders } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer> {
     const { method, url, query } = request
@@ -41,7 +41,7 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
     if (latest?.head !== head || latest.url !== url) {
       const range = rangeOf(after, Math.min(end, head.position), head)
       const { etag } = range
-      const headers: Headers = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
+      const headers: ListHeaders = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
       if (range.last < head.position && limit > 0) headers.link = linkTo(range, path, query)
       latest = { head, url, range, headers }
     }

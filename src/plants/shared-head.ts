@@ -6,7 +6,7 @@ import { inTime } from '../store/in-time.ts'
 /** Maximum number of lists that wait for one read of the head. */
 const maxWaiting = 10_000
 
-/** Returns `readHead`. */
+/** Returns `readHead(positions)`, which reads the head of `log`. All lists that wait for the next read share it. */
 export function shareHead(log: PlantLog) {
   /** The next read. Lists can join it until it begins. */
   let next: ReturnType<typeof prepare> | undefined

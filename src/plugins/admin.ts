@@ -34,6 +34,7 @@ export async function openAdmin(settings: Options, log: AdminLog) {
   const app = fastify({
     loggerInstance: log.logger,
     logController: new LogController({ disableRequestLogging: true }),
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     requestTimeout: 10_000,
     forceCloseConnections: true,
     ...answerWithProblems('/'),

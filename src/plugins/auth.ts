@@ -34,7 +34,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
   const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
 
   /** Translates an error of @fastify/bearer-auth. */
-  function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
+  function toRefusal(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
     if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
     return /^bearer( |$)/i.test(headers.authorization ?? '') ? badToken : noToken
   }
@@ -52,7 +52,7 @@ export const auth = fp<AuthOptions>(async (app, { verify, resource, scopePrefix 
   })
   const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
   const authenticate: typeof check = (request, reply, done) =>
-    check(request, reply, (error) => done(error && explain(error, request)))
+    check(request, reply, (error) => done(error && toRefusal(error, request)))
 
   app.decorateRequest('grant')
   app.addHook('onRequest', authenticate)

@@ -15,10 +15,12 @@ import { nosniff, pathOf } from './requests.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * The latest addition or long list of each connection. While it is unfinished, malformed bytes behind the request
-     * must not be answered: the client would take that 400 as this response, or as part of the list.
+     * `pending`: the latest addition or long list of each connection. While it is unfinished, malformed bytes behind the
+     * request must not be answered: the client would mistake that 400 for this response, or for a part of the list.
+     * `refused`: connections with an ambiguous request, or with an upgrade. Later requests on them, which Node may have
+     * read already, are ignored.
      */
-    pendingResponses: WeakMap<Socket, ServerResponse>
+    connections: { pending: WeakMap<Socket, ServerResponse>; refused: WeakSet<Socket> }
   }
   interface FastifyReply {
     /** The problem in the response. */
@@ -42,11 +44,6 @@ const ambiguous = (code: Fault['code'], parameter: string, detail: string) =>
   new ProblemError(problems.faults(1), { errors: [{ code, detail, parameter }], headers: closing })
 const otherCoding = ambiguous('format', 'Transfer-Encoding', 'must be chunked, which requires HTTP/1.1')
 const badHost = (code: Fault['code']) => ambiguous(code, 'Host', 'must be given exactly once, and be valid')
-/**
- * Connections with an ambiguous request, or with an upgrade. Later requests on them, which Node may have read already,
- * are ignored.
- */
-const refused = new WeakSet<Socket>()
 
 /** Time for a client to read the error response before the connection is destroyed. */
 const lingerMs = 5000
@@ -70,16 +67,16 @@ export const errors = fp<{ basePath: string }>(async (app, { basePath }) => {
     app.server.emit('clientError', tunnel, socket)
   })
   app.decorateReply('problem', undefined)
-  app.decorate('pendingResponses', new WeakMap())
+  app.decorate('connections', { pending: new WeakMap(), refused: new WeakSet() })
 
   // Before CORS, which responds to OPTIONS. Without `done`, a later request on a refused connection stops here.
   app.addHook('onRequest', (request, reply, done) => {
-    if (!refused.has(request.raw.socket)) done(findHeadError(request, reply))
+    if (!app.connections.refused.has(request.raw.socket)) done(findHeadError(request, reply))
   })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const answered = toProblemError(error, request)
-    const body = describe(answered, basePath)
+    const body = buildBody(answered, basePath)
     if (body.status >= 500) logFailure(error, request.id)
     reply.problem = answered.problem.code
     if (body.status === 503) reply.header('retry-after', '1')
@@ -130,11 +127,11 @@ function makeRouteError({ server, url, method }: FastifyRequest): ProblemError {
 }
 
 /** Returns an error, which closes the connection, for a request whose framing or host is ambiguous. */
-function findHeadError({ raw }: FastifyRequest, reply: FastifyReply) {
+function findHeadError({ raw, server: { connections } }: FastifyRequest, reply: FastifyReply) {
   const { rawHeaders, httpVersionMinor, headers, socket } = raw
   // Node drops what follows an ignored upgrade in the same read, so the next bytes may begin within a request.
   if (headers.upgrade !== undefined) {
-    refused.add(socket)
+    connections.refused.add(socket)
     reply.raw.setHeader('connection', 'close')
   }
   const { 'transfer-encoding': coding } = headers
@@ -145,7 +142,7 @@ function findHeadError({ raw }: FastifyRequest, reply: FastifyReply) {
   const isValid =
     hosts === 1 ? wellFormedHost.test(String(headers.host)) : hosts === 0 && httpVersionMinor === 0
   if (!isOther && isValid) return undefined
-  refused.add(socket)
+  connections.refused.add(socket)
   return isOther ? otherCoding : badHost(hosts === 0 ? 'required' : 'format')
 }
 
@@ -168,14 +165,13 @@ function findFaults(request: FastifyRequest): Fault[] {
 }
 
 /**
- * Returns the Fastify options that replace the built-in error responses of Node and Fastify with problems, and limit the
- * time for the head of a request. `count`: called for each response to a malformed request, for which no hook runs.
+ * Returns the Fastify options that replace the built-in error responses of Node and Fastify with problems. `count`:
+ * called for each response to a malformed request, for which no hook runs.
  */
 export function answerWithProblems(basePath: string, count = (_code: ProblemCode) => {}) {
   return {
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     clientErrorHandler(this: FastifyInstance, error: NodeJS.ErrnoException, socket: Socket) {
-      if (this.pendingResponses.get(socket)?.writableFinished === false) socket.resetAndDestroy()
+      if (this.connections.pending.get(socket)?.writableFinished === false) socket.resetAndDestroy()
       // The connection failed, or already has a final response.
       else if (error.syscall !== undefined || !socket.writable) socket.destroy()
       else count(answerClientError(error, socket, basePath))
@@ -191,7 +187,7 @@ export function answerWithProblems(basePath: string, count = (_code: ProblemCode
 /** Responds to a malformed or too slow request, which does not reach Fastify. Returns the problem. */
 function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket, basePath: string) {
   const known = frameworkProblems[code] ?? problems.notHttp
-  const body = describe(new ProblemError(known), basePath)
+  const body = buildBody(new ProblemError(known), basePath)
   const text = JSON.stringify(body)
   const head = [
     // Importing `node:http` for its phrases would also load undici, which takes a twentieth of the startup time.
@@ -211,7 +207,7 @@ function answerClientError({ code = '' }: NodeJS.ErrnoException, socket: Socket,
   return known.code
 }
 
-function describe({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {
+function buildBody({ problem: { code, detail }, details: { errors } }: ProblemError, basePath: string) {
   const body: Problem = describeProblem({ code, detail }, basePath)
   if (code === 'invalid-request') body.errors = errors ?? [{ code: 'format', detail, pointer: '' }]
   return body

@@ -44,7 +44,7 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
   app.post('/plants', { schema, preParsing: askForBody, config }, async (request, reply) => {
     const plant = request.body
     // Malformed bytes behind this request are not answered before it is.
-    app.pendingResponses.set(request.raw.socket, reply.raw)
+    app.connections.pending.set(request.raw.socket, reply.raw)
     const entry = { item: serializeItem(plant), id: plant.id }
     const outcome = await append(entry, {
       deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + verdictGraceMs),

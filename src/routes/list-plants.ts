@@ -70,6 +70,6 @@ function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   })
   // The client has stopped reading.
   raw.once('timeout', reset)
-  server.pendingResponses.set(request.raw.socket, raw)
+  server.connections.pending.set(request.raw.socket, raw)
   return reply.send(list)
 }

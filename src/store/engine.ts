@@ -1,4 +1,5 @@
 // The interface of an engine, which is a folder that implements this file, and a row in `engines.ts`.
+import { crc32 } from 'node:zlib'
 import type { Logger } from 'pino'
 
 export type Engine = {
@@ -130,6 +131,15 @@ export type NoteChange = { key: string; before: string; value: string }
 export type PlantRow = { position: number; id: number | null; item: string; mark: string }
 /** A row of the log. `checksum`: CRC-32, see `checksumOf`. */
 export type StoredPlant = PlantRow & { checksum: number }
+
+/** Returns position, id (empty if there is none), mark and item, separated by tabs. */
+export const textOf = ({ position, id, mark, item }: PlantRow) => `${position}\t${id ?? ''}\t${mark}\t${item}`
+
+/** CRC-32 over the text of a row in UTF-8. `verify` compares it to find corrupt rows. */
+export const checksumOf = (row: PlantRow) => crc32(textOf(row))
+
+/** True if a plant does not match its checksum. */
+export const isDamaged = (plant: StoredPlant) => checksumOf(plant) !== plant.checksum
 
 /** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
 export type Standby = {

@@ -2,8 +2,8 @@
 import type { Settings } from '../settings.ts'
 import { scopes } from './tokens.ts'
 
-/** The settings, with an issuer. */
-export type Issuer = Settings & { oidcIssuer: string }
+/** The OIDC_ settings, with an issuer. */
+export type Issuer = Pick<Settings, Extract<keyof Settings, `oidc${string}`>> & { oidcIssuer: string }
 
 /** Returns the settings of the issuer; undefined if none is set. */
 export const issuerOf = (settings: Settings) =>

@@ -1,3 +1,4 @@
+// The retries of the client: which requests it sends again, when, and for how long.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'

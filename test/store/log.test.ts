@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import tap, { type Test } from 'tap'
 import type { Entry, Store, Token } from '../../src/store/engine.ts'
-import { checksumOf } from '../../src/store/sql/sql.ts'
+import { checksumOf } from '../../src/store/engine.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { isFull, seed, tellSeed } from '../support/full.ts'
 import { MemoryLog } from '../support/memory-log.ts'

@@ -3,7 +3,7 @@
 import { ReadStream } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import fp from 'fastify-plugin'
-import { compress as compressors, negotiate } from '../../plants/codings.ts'
+import { compressors, negotiate } from '../../plants/codings.ts'
 
 const compressible = /^text\/|json|javascript|yaml|svg/
 

@@ -1,7 +1,6 @@
-// The tables of a store, in migration steps: so far only one. The missing steps run whenever a store is opened for
-// writing; on PostgreSQL within the time limit of an attempt to connect. A process that only reads changes nothing, so
-// its queries must also work on older tables. A running process of an older version refuses the store when it opens
-// another connection.
+// The tables of a store, in migration steps. Missing steps run when a store is opened to write; on PostgreSQL within the
+// time limit of an attempt to connect. Queries must also work on older tables, which a process that only reads may find.
+// A running process of an older version refuses the store when it opens another connection.
 import { StoreRefused } from '../errors.ts'
 
 /**

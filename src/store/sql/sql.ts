@@ -1,7 +1,5 @@
-// The SQL interface of both engines: parameters $1, $2, … (?1, ?2, … in SQLite), and integers within ±(2^53−1). The text
-// of a row of the log, and its checksum.
-import { crc32 } from 'node:zlib'
-import type { NoteChange, PlantRow, Store, StoredPlant } from '../engine.ts'
+// The SQL interface of both engines: parameters $1, $2, … (?1, ?2, … in SQLite), and integers within ±(2^53−1).
+import type { NoteChange, Store } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 
 export type Value = string | number | null
@@ -34,12 +32,3 @@ export function writeNote({ key, before, value }: NoteChange): { text: string; v
   if (before === '') return { text: insert, values: [key, value] }
   return { text: 'UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', values: [key, value, before] }
 }
-
-/** Returns position, id (empty if there is none), mark and item, separated by tabs. */
-export const textOf = ({ position, id, mark, item }: PlantRow) => `${position}\t${id ?? ''}\t${mark}\t${item}`
-
-/** CRC-32 over the text of a row in UTF-8. `verify` compares it to find corrupt rows. */
-export const checksumOf = (row: PlantRow) => crc32(textOf(row))
-
-/** True if a plant does not match its checksum. */
-export const isDamaged = (plant: StoredPlant) => checksumOf(plant) !== plant.checksum
