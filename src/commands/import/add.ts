@@ -1,6 +1,6 @@
 // Adds the new plants of a checked input. Each batch updates the progress in the same transaction.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CommandError } from '../../cli/console.ts'
+import { CommandError, count, separate } from '../../cli/console.ts'
 import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
 import type { Checked, Match, Note } from './check.ts'
@@ -17,24 +17,19 @@ type OnBatch = (outcomes: Outcome[], last: number) => void
  */
 export async function addPlants(checked: Checked, target: Target, onBatch: OnBatch) {
   const { path, store, earlier, again } = target
-  const continued = earlier?.isOpen ? earlier : undefined
-  const isAgain = continued?.isAgain ?? again
-  /** The value of the note of this import; '' before the first batch. */
-  let before = ''
-  let done = earlier?.plants ?? 0
+  const isAgain = earlier?.isOpen ? earlier.isAgain : again
+  const order = (checked.notes.at(-1)?.order ?? 0) + 1
+  /** The value of the note of this import ('' before the first batch), and the number of plants in it. */
+  let [before, done] = ['', earlier?.plants ?? 0]
   const left = checked.batches.filter(({ valid }) => valid > done)
-  const ofPath = checked.notes.filter((note) => note.path === path)
-  const latestMs = ofPath.reduce((ms, { date }) => Math.max(ms, Date.parse(date)), 0)
   // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
   for (const batch of left.length > 0 ? left : checked.batches.slice(-1)) {
-    // Later than earlier imports from this path, even if the clock was set back since.
-    const date = new Date(Math.max(Date.now(), latestMs + 1)).toISOString()
     const isOpen = isAgain || batch.valid < checked.plants
-    const value = JSON.stringify({ path, ...batch, date, isOpen, isAgain } satisfies Note)
+    const date = new Date().toISOString()
+    const value = JSON.stringify({ path, ...batch, order, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]
     // Also an earlier note that stays as it is must exist: a fail-over may have lost it, with its plants.
-    if (earlier && before === '')
-      changes.push(continued ? close(earlier) : { ...earlier, before: earlier.value })
+    if (earlier && before === '') changes.push(close(earlier))
     onBatch(await append(store, checked.spool.readPlants(done, batch.valid), changes), batch.valid)
     before = value
     done = batch.valid
@@ -45,8 +40,8 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   return isAgain && before !== '' ? close({ key: checked.newKey, value: before }) : undefined
 }
 
-function close({ key, value }: Pick<Match, 'key' | 'value'>): NoteChange {
-  return { key, before: value, value: JSON.stringify({ ...JSON.parse(value), isOpen: false }) }
+function close({ key, value: before }: Pick<Match, 'key' | 'value'>): NoteChange {
+  return { key, before, value: JSON.stringify({ ...JSON.parse(before), isOpen: false }) }
 }
 
 /** Appends a batch and changes the notes. Rejects with InputError or CommandError. */
@@ -70,30 +65,27 @@ export async function append(store: Store, entries: Entry[], notes: NoteChange[]
 }
 
 /**
- * Finds the import that an input continues. With --again: the longest interrupted import with --again. Otherwise: the
- * longest match; among equally long ones, the first that accepted at least as many plants as this import, or else the
- * first. `matches` is sorted by end, then like `notes`. Throws CommandError if the imported part has changed.
+ * Finds the import that an input continues. With --again: the longest interrupted import with --again. Otherwise: of the
+ * longest matches, the one that accepted the most plants. `matches` is sorted by end. Throws CommandError or InputError
+ * if the input has changed, or was imported with different options.
  */
 export function findEarlier({ notes, matches }: Checked, path: string | undefined, again: boolean) {
-  if (again) return matches.findLast(isInterruptedAgain)
-  refuseChanged(notes, matches, path)
-  const longest = matches.filter(({ bytes }) => bytes === matches.at(-1)?.bytes)
-  return longest.find(({ valid, plants }) => valid >= plants) ?? longest[0]
+  const ofPath = again || path === undefined ? [] : notes.filter((note) => note.path === path)
+  // An interrupted import with --again does not replace the import before it: the input must start with both.
+  const latest = [ofPath.at(-1), ofPath.findLast((note) => !isInterruptedAgain(note))]
+  const changed = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
+  if (changed)
+    throw new CommandError(
+      `${path} no longer starts with what was imported on ${changed.date}: import only the new records, or all with --again`,
+    )
+  const longest = matches.toSorted((one, other) => other.bytes - one.bytes || other.valid - one.valid)
+  const earlier = again ? matches.findLast(isInterruptedAgain) : longest[0]
+  if (earlier && earlier.valid < earlier.plants)
+    throw new InputError(
+      `was imported before with different options, which accepted ${count(earlier.valid, 'record')}, not ${separate(earlier.plants)}: use the same options${again ? '' : ', or add all with --again'}`,
+    )
+  return earlier
 }
 
 /** True for an import with --again that is running or was interrupted. */
 const isInterruptedAgain = ({ isOpen, isAgain }: Note) => isOpen && isAgain
-
-/**
- * Throws CommandError unless the input starts with what was last imported from its path. An interrupted import with
- * --again does not replace the import before it: the input must start with both.
- */
-function refuseChanged(notes: Checked['notes'], matches: Match[], path: string | undefined): void {
-  const ofPath = notes.filter((note) => path !== undefined && note.path === path)
-  const byDate = ofPath.toSorted((one, other) => one.date.localeCompare(other.date))
-  const latest = [byDate.at(-1), byDate.findLast((note) => !isInterruptedAgain(note))]
-  const changed = latest.find((note) => note && !matches.some(({ key }) => key === note.key))
-  if (changed === undefined) return
-  const advice = 'import only the new records, or all with --again'
-  throw new CommandError(`${path} no longer starts with what was imported on ${changed.date}: ${advice}`)
-}

@@ -16,21 +16,22 @@ type Batch = { valid: number; bytes: number; hash: string }
 
 /**
  * The progress of one import: its last batch. The store keeps it permanently. If a later input starts with the same
- * bytes, its import skips them, and has a separate note. `path`: absent for a pipe; `date`: of the batch; `isOpen`: the
- * import is running or was interrupted; `isAgain`: it began with --again.
+ * bytes, its import skips them, and has a separate note. `path`: absent for a pipe; `order`: greater than in all earlier
+ * notes; `isOpen`: the import is running or was interrupted; `isAgain`: it began with --again.
  *
  * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
  * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each
  * change requires the value before it, so that only one of two concurrent imports of an input succeeds.
  */
-export type Note = Batch & { path?: string | undefined; date: string; isOpen: boolean; isAgain: boolean }
+export type Note = Batch & Origin & { isOpen: boolean; isAgain: boolean }
+type Origin = { path?: string | undefined; order: number; date: string }
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
-/** A note that matches a prefix of the input, and the numbers of plants and of conflicts in the prefix. */
-export type Match = StoredNote & { plants: number; conflicts: number }
+/** A note that matches a prefix of the input, and the number of plants in the prefix. */
+export type Match = StoredNote & { plants: number }
 
 /**
- * Checks all records. `plants`: number of valid records; `conflicts`: number of these with a conflicting id; `matches`:
+ * Checks all records. `plants`: number of valid records; `conflicts`: number of records with a conflicting id; `matches`:
  * earlier imports of a prefix; `newKey`: key of a new import's note; `spool`: the records. Rejects with InputError.
  */
 export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
@@ -45,24 +46,24 @@ export async function checkInput(source: Source, store: Store | undefined, repor
     /** Plants; faults; undefined for the header row. */
     const reads = records.map(readPlant)
     const ids = reads.flatMap((read) => (typeof read === 'object' ? (read.id ?? []) : []))
-    const stored = store && ids.length > 0 ? await store.find(ids) : undefined
+    const stored = await store?.find(ids)
     /** Offset of the end of the last plant in this chunk. */
     let bytes = 0
     for (const [index, record] of records.entries()) {
       const { text, end } = record
       const read = reads[index]
-      const isPlant = typeof read === 'object'
-      const fault = isPlant ? spool.addPlant(read, stored) : read
-      if (read !== undefined) checked.records++
-      if (checked.records === 1) checked.newKey ||= nameNote(notes, hashTo(end))
-      if (fault !== undefined) reporter.onFault(record, fault)
+      const fault = typeof read === 'object' ? spool.addPlant(read, stored) : read
       if (fault !== undefined || read === undefined) spool.addReject(text)
-      if (isPlant) checked.plants++
-      if (isPlant && fault !== undefined) checked.conflicts++
-      if (isPlant) bytes = end
+      if (read === undefined) continue
+      checked.records++
+      checked.newKey ||= nameNote(notes, hashTo(end))
+      if (fault !== undefined) reporter.onFault(record, fault)
+      else checked.plants++
+      if (fault === undefined) bytes = end
+      if (fault === conflict) checked.conflicts++
       // Also at the end of an invalid record: it may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
-      matches.push(...same.map((note) => ({ ...note, plants: checked.plants, conflicts: checked.conflicts })))
+      matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
     }
     if (bytes > 0) batches.push({ valid: checked.plants, bytes, hash: hashTo(bytes) })
     reporter.progress.show(checked.records, undefined, 'record')
@@ -71,18 +72,17 @@ export async function checkInput(source: Source, store: Store | undefined, repor
   return { ...checked, notes, matches, batches, spool }
 }
 
-/** Reads the notes, ordered by key: those with the same first record in the order of their creation. */
+/** Reads the notes in the order in which their imports began. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   const values = [...((await store?.notes()) ?? [])]
-  const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
-  return notes.toSorted((one, other) => one.key.localeCompare(other.key, 'en', { numeric: true }))
+  const notes = values.map(([key, value]): StoredNote => ({ order: 0, ...JSON.parse(value), key, value }))
+  return notes.toSorted((one, other) => one.order - other.order)
 }
 
-/** Derives the key of a note from the hash up to the first record: concurrent imports of one input get the same key. */
+/** Derives the key of a note from the first record and the note before: concurrent imports of one input get the same. */
 function nameNote(notes: StoredNote[], firstHash: string): string {
   const start = `import/${firstHash}/`
-  const last = notes.findLast(({ key }) => key.startsWith(start))
-  return start + (last ? Number(last.key.slice(start.length)) + 1 : 0)
+  return start + (notes.findLast(({ key }) => key.startsWith(start))?.order ?? 0)
 }
 
 const conflict = `a plant with this id already exists with a different ${listFields('or')}`
@@ -99,15 +99,15 @@ function makeSpool() {
     CREATE TABLE rejects (text BLOB NOT NULL)`)
   const insert = db.prepare('INSERT INTO plants (item, id) VALUES (?, ?)')
   const insertReject = db.prepare('INSERT INTO rejects VALUES (?)')
-  const find = db.prepare('SELECT item FROM plants WHERE id = ? ORDER BY number LIMIT 1')
+  const find = db.prepare('SELECT item FROM plants WHERE id = ?')
   const select = db.prepare('SELECT item, id FROM plants WHERE number > ? AND number <= ?')
   return {
-    /** Stores a plant. Returns a fault if its id belongs to a different plant, in the store or in an earlier record. */
+    /** Stores a plant, or returns a fault if its id belongs to a different one, in the store or in an earlier record. */
     addPlant(plant: NewPlant, stored?: Map<number, string>): string | undefined {
       const { id = null } = plant
       const item = serializeItem(plant)
       const known = id === null ? item : (stored?.get(id) ?? find.get(id)?.item ?? item)
-      insert.run(item, id)
+      if (known === item) insert.run(item, id)
       return known === item ? undefined : conflict
     },
     addReject: (latin1: string) => void insertReject.run(Buffer.from(latin1, 'latin1')),

@@ -6,13 +6,13 @@ import { joinWords, listFields } from '../../../schemas/plant.ts'
 import { CommandError, count, doLongWork, type Progress, reportFile, separate } from '../../cli/console.ts'
 import { checkTarget, writeStreams } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../../cli/options.ts'
-import type { Store } from '../../store/engine.ts'
+import type { Outcome, Store } from '../../store/engine.ts'
 import { nameDatabase, withStore } from '../../store/engines.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { isUnwritable } from '../../store/sqlite/errors.ts'
 import { addPlants, append, findEarlier } from './add.ts'
 import { type Checked, checkInput } from './check.ts'
-import { detectForm, type FormOptions, type Input, InputError, openInput } from './input.ts'
+import { detectForm, type FormOptions, type Input, InputError, type Names, openInput } from './input.ts'
 import { fieldNames, required } from './plants.ts'
 import type { InputRecord, Source } from './records.ts'
 
@@ -54,14 +54,15 @@ export function define(command: Command): void {
   addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
-function parseMap(text: string, map: FormOptions['map'] = {}): FormOptions['map'] {
-  const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
-  const field = fieldNames.find((one) => one === name)
-  if (field !== undefined && column !== undefined && !(field in map)) return { ...map, [field]: column }
+function parseMap(text: string, map: Names = {}): Names {
+  const [, field = '', column] = /^(\w+)=(.+)$/s.exec(text) ?? []
+  if (fieldNames.some((name) => name === field) && !(field in map)) return { ...map, [field]: column }
   throw new InvalidArgumentError(`Expected FIELD=COLUMN, where FIELD is ${fields}, each at most once.`)
 }
 
-type Job = { name: string; url: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
+/** Where SQLite creates temporary files. */
+const { SQLITE_TMPDIR, TMPDIR } = process.env
+const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
 
 async function run(path: string, flags: Flags): Promise<void> {
   const name = path === '-' ? 'stdin' : path
@@ -71,7 +72,8 @@ async function run(path: string, flags: Flags): Promise<void> {
   try {
     const closing = await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
       const input = openInput(path)
-      return importInput({ name, url, input, flags, progress, signal }).finally(input.close)
+      const counts = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
+      return importInput({ name, url, input, flags, progress, signal, counts }).finally(input.close)
     })
     // The results have been shown, so a signal must not print the advice.
     if (closing) await withStore(url, { mode: 'write' }, (store) => append(store, [], [closing]))
@@ -84,30 +86,30 @@ async function run(path: string, flags: Flags): Promise<void> {
   }
 }
 
-/** Where SQLite creates temporary files. */
-const { SQLITE_TMPDIR, TMPDIR } = process.env
-const temporaryDirectory = SQLITE_TMPDIR || TMPDIR || (process.platform === 'win32' ? tmpdir() : '/var/tmp')
+/** `counts`: plants by outcome; `skipped`: those of an earlier import. */
+type Job = { name: string; url: string; input: Input; flags: Flags } & Reports
+type Reports = { progress: Progress; signal: AbortSignal; counts: Record<Outcome | 'skipped', number> }
 
 /** Resolves like `addPlants`. After a rejection, committed batches remain in the store. */
 async function importInput(job: Job) {
-  const { name, url, input, flags, progress, signal } = job
+  const { name, url, input, flags, progress, signal, counts } = job
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
   const checked = await checkAll(job, { form, head, chunks: input.chunks })
   if (input.isCut()) throw new InputError('was changed while it was read: run the same command again')
-  const { records, plants, conflicts, spool, reasons } = checked
-  const faults = records - plants + conflicts
+  const { records, plants: valid, conflicts, spool, reasons } = checked
+  const faults = records - valid
   const isRefused = faults > 0 && !flags.skipInvalid
-  const { counts, closing } = isRefused ? { counts: noOutcomes } : await addNew(job, checked)
+  const closing = isRefused ? undefined : await addNew(job, checked)
   progress.end()
   const { conflict, skipped, ...added } = counts
-  if (conflict > conflicts) progress.print(`${name}: other clients used some of these ids; see --dry-run`)
-  const [valid, database] = [plants - conflicts, nameDatabase(url)]
-  const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
+  if (conflict > 0) progress.print(`${name}: other clients used some of these ids; see --dry-run`)
+  const database = nameDatabase(url)
+  const rejected = { conflicting: conflicts + conflict, rejected: faults - conflicts }
   const shown = Object.entries({ ...(flags.dryRun ? { valid } : added), ...rejected })
   const list = shown.map(([what, number]) => `${separate(number)} ${what}`).join(', ')
   const text = `${list}; ${flags.dryRun ? 'nothing was added to' : 'into'} ${database}`
-  if (rejected.conflicting + rejected.rejected > 0) process.exitCode = 1
+  if (faults + conflict > 0) process.exitCode = 1
   await reportFile(flags.rejects, { valid, skipped, ...added, ...rejected, database, reasons }, text, flags)
   if (flags.rejects !== undefined && faults > 0)
     await writeStreams(flags.rejects, { signal }, [Readable.from(spool.readRejects(form.format))])
@@ -134,30 +136,22 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   return { ...checked, reasons }
 }
 
-const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
-
-/** Adds plants after an earlier import. `skipped`: number of its plants without conflicts; `conflict`: of others. */
-async function addNew({ name, url, input: { path }, flags, progress }: Job, checked: Checked) {
+/** Adds the plants after an earlier import. */
+async function addNew({ name, url, input: { path }, flags, progress, counts }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)
-  if (earlier && earlier.valid < earlier.plants) {
-    const numbers = `${count(earlier.valid, 'record')}, not ${separate(earlier.plants)}`
-    const advice = again ? 'use the same options' : 'use the same options, or add all with --again'
-    throw new InputError(`was imported before with different options, which accepted ${numbers}: ${advice}`)
-  }
-  const { plants: done, conflicts } = earlier ?? { plants: 0, conflicts: 0 }
-  const counts = { ...noOutcomes, skipped: done - conflicts, conflict: conflicts }
+  counts.skipped = earlier?.plants ?? 0
   if (earlier) progress.print(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  if (checked.plants === done) progress.print(`${name}: no new plants`)
-  const isDone = checked.plants === done && !earlier?.isOpen
+  const isNew = checked.plants > counts.skipped
+  if (!isNew) progress.print(`${name}: no new plants`)
   const isMoved = earlier && path !== undefined && checked.matches.every((match) => match.path !== path)
-  if (dryRun || (isDone && !isMoved)) return { counts }
+  if (dryRun || !(isNew || earlier?.isOpen || isMoved)) return undefined
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
       progress.show(last, checked.plants)
     })
   const adding = withStore(url, { mode: 'write', create: true, mustBeAlone: !flags.create }, add)
-  // If all is done, only the new path is recorded: the import has succeeded even if that fails.
-  return { counts, closing: await (isDone ? adding.catch(() => undefined) : adding) }
+  // If only the new path is recorded, the import has succeeded even if that fails.
+  return isNew || earlier?.isOpen ? adding : adding.catch(() => undefined)
 }

@@ -7,11 +7,15 @@ import { attempt } from '../../attempt.ts'
 /** The byte order mark of UTF-8, decoded as latin1: one character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
 
+/** Decodes UTF-8 that was decoded as latin1. */
+export const decode = (latin1: string) =>
+  /[\x80-\xff]/.test(latin1) ? Buffer.from(latin1, 'latin1').toString() : latin1
+
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
 /** Minimum size of a chunk, except the last. The plants of a chunk are added in one transaction. */
-const chunkBytes = 128 * 1024
+export const chunkBytes = 128 * 1024
 
 export type Input = ReturnType<typeof openInput>
 type Chunks = AsyncGenerator<Buffer, undefined>
@@ -26,22 +30,19 @@ export function openInput(name: string) {
   const path = stats?.isFile() ? attempt(() => realpathSync(name)) : undefined
   const stream = name === '-' ? process.stdin : createReadStream(name, { highWaterMark: chunkBytes })
   const isCut = () => stream.bytesRead < Number(stats?.size)
-  return { path, chunks: join(decode(join(stream))), isCut, close: () => stream.destroy() }
+  return { path, chunks: join(decompress(join(stream))), isCut, close: () => stream.destroy() }
 }
 
 /** Joins pieces of any size into chunks. */
 async function* join(pieces: AsyncIterable<Buffer>): Chunks {
-  let joined: Buffer[] = []
-  let bytes = 0
+  let joined = Buffer.alloc(0)
   for await (const piece of pieces) {
-    joined.push(piece)
-    bytes += piece.length
-    if (bytes < chunkBytes) continue
-    yield Buffer.concat(joined)
-    joined = []
-    bytes = 0
+    joined = Buffer.concat([joined, piece])
+    if (joined.length < chunkBytes) continue
+    yield joined
+    joined = Buffer.alloc(0)
   }
-  if (bytes > 0) yield Buffer.concat(joined)
+  if (joined.length > 0) yield joined
 }
 
 /** `magic`: the first bytes, in hex; zstd may begin with a skippable frame. */
@@ -50,29 +51,26 @@ const codings = [
   { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: createZstdDecompress },
 ]
 
-async function* decode(chunks: Chunks) {
-  const { value: first = Buffer.alloc(0) } = await chunks.next()
-  const coding = codings.find(({ magic }) => magic.test(first.toString('hex', 0, 4)))
-  if (coding) return yield* decompress(first, chunks, coding)
-  yield first
-  yield* chunks
-}
-
-/** Decompresses all members or frames. Node's zstd decoder would silently ignore all but the first frame. */
-async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeof codings)[number]) {
+/** Decompresses all members or frames, if there are any. Node's zstd decoder would silently ignore all but the first. */
+async function* decompress(chunks: Chunks) {
+  let { value: rest } = await chunks.next()
+  const magic = rest?.toString('hex', 0, 4) ?? ''
+  const coding = codings.find((one) => one.magic.test(magic))
   try {
-    for (let rest: Buffer | undefined = first; rest; ) {
-      const decoder = open({ chunkSize: chunkBytes })
-      const fed = feed(decoder, rest, chunks)
+    while (coding && rest) {
+      const decoder = coding.open({ chunkSize: chunkBytes })
+      const fed = feed(decoder, rest, chunks).catch((error): undefined => void decoder.destroy(error))
       yield* decoder
       rest = await fed
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is truncated`)
     if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
-    throw new InputError(`the ${name} data cannot be decompressed: ${message}`)
+    const reason = code === 'Z_BUF_ERROR' ? 'is truncated' : `cannot be decompressed: ${message}`
+    throw new InputError(`the ${coding?.name} data ${reason}`)
   }
+  if (rest) yield rest
+  yield* chunks
 }
 
 /**
@@ -81,34 +79,23 @@ async function* decompress(first: Buffer, chunks: Chunks, { name, open }: (typeo
  */
 async function feed(decoder: Gunzip | ZstdDecompress, first: Buffer, chunks: Chunks) {
   let fed = 0
-  try {
-    for (let chunk: Buffer | undefined = first; chunk; chunk = (await chunks.next()).value) {
-      fed += chunk.length
-      // The decoder also emits this error, to its reader.
-      const error = await new Promise((resolve) => decoder.write(chunk, resolve))
-      if (error) break
-      if (decoder.bytesWritten < fed) return chunk.subarray(decoder.bytesWritten - fed)
-    }
-    decoder.end()
-  } catch (error) {
-    decoder.destroy(error as Error)
+  for (let chunk: Buffer | undefined = first; chunk; chunk = (await chunks.next()).value) {
+    fed += chunk.length
+    // The reader of the decoder receives its errors.
+    await new Promise((resolve) => decoder.write(chunk, resolve))
+    if (decoder.bytesWritten < fed) return chunk.subarray(decoder.bytesWritten - fed)
   }
-  return undefined
+  decoder.end()
 }
 
-/**
- * `map`: member or column names by field, if they differ, which implies `ignoreUnknown`; `quote`: `none` if quotation
- * marks are literal.
- */
-export type FormOptions = {
-  map?: Partial<Record<keyof NewPlant, string>>
-  ignoreUnknown?: boolean
-  delimiter?: string
-  quote?: string
-  trim?: boolean
-}
-/** `isUtf8`: the input starts with a byte order mark. */
-export type Form = Required<FormOptions> & { format: 'ndjson' | 'json' | 'csv'; isUtf8: boolean }
+/** Member or column names by field, if they differ. */
+export type Names = Partial<Record<string, string>>
+/** `quote`: `none` if quotation marks are literal. */
+type Dialect = { delimiter?: string; quote?: string; trim?: true }
+/** `map` implies `ignoreUnknown`. */
+export type FormOptions = Dialect & { map?: Names; ignoreUnknown?: true }
+/** `isUtf8`: the input starts with a byte order mark; `nameOf`: returns the member or column name of a field. */
+export type Form = ReturnType<typeof detectForm>
 
 const delimiters = [',', ';', '|', '\t']
 export const endsInCr = `has lines that end in CR; convert it with: tr '\\r' '\\n' < FILE`
@@ -132,26 +119,26 @@ const others: [beginning: RegExp, reason: string][] = [
 ]
 
 /** Detects the format from the first bytes of the input. Throws InputError. */
-export function detectForm(head: Buffer, options: FormOptions): Form {
+export function detectForm(head: Buffer, options: FormOptions) {
   const text = head.toString('latin1').replace(new RegExp(`^${byteOrderMark}`), '')
-  const { map = {}, ignoreUnknown = options.map !== undefined, quote = '', trim = false } = options
-  for (const [beginning, reason] of others) {
-    const [begun, name = ''] = beginning.exec(text) ?? []
-    if (begun !== undefined && !beginsWithRecord(text, map))
-      throw new InputError(reason.replaceAll('$1', () => Buffer.from(name, 'latin1').toString()))
-  }
+  const nameOf = (field: string) => options.map?.[field] ?? field
+  const [beginning, reason = ''] = others.find(([one]) => one.test(text)) ?? []
+  const [begun = ''] = beginning?.exec(text) ?? []
+  if (beginning && !beginsWithRecord(text, nameOf))
+    throw new InputError(decode(begun.replace(beginning, reason)))
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter === 'tab' ? '\t' : (options.delimiter ?? findDelimiter(text))
-  return { format, map, ignoreUnknown, delimiter, quote, trim, isUtf8: text.length < head.length }
+  const ignoreUnknown = options.ignoreUnknown ?? options.map !== undefined
+  return { ...options, format, delimiter, ignoreUnknown, isUtf8: text.length < head.length, nameOf } as const
 }
 
 /** True if the first line is an object with the required members of a plant, or JSON before a line with an object. */
-function beginsWithRecord(latin1: string, map: Form['map']): boolean {
+function beginsWithRecord(latin1: string, nameOf: (field: string) => string): boolean {
   const [line = '', next = ''] = latin1.trimStart().split('\n', 2)
-  const value = attempt(() => JSON.parse(Buffer.from(line, 'latin1').toString()))
-  const hasMember = (name: string) => Object.hasOwn(Object(value), map[name as keyof NewPlant] ?? name)
-  return value !== undefined && (next.startsWith('{') || NewPlant.required?.every(hasMember) === true)
+  const value = attempt(() => JSON.parse(decode(line)))
+  const isPlant = NewPlant.required?.every((field) => Object.hasOwn(Object(value), nameOf(field)))
+  return value !== undefined && (next.startsWith('{') || isPlant === true)
 }
 
 /** Returns the delimiter in a line such as `sep=;`, or the one that splits the header row into the most columns. */

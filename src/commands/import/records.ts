@@ -1,81 +1,89 @@
 // Splits an input into records: lines of NDJSON, elements of a JSON array, or rows of CSV.
 import { createHash } from 'node:crypto'
-import { byteOrderMark, type Form, type Input, InputError } from './input.ts'
+import { byteOrderMark, chunkBytes, type Form, type Input, InputError } from './input.ts'
 
 /** Maximum size of a record, and maximum distance to the closing quotation mark of a cell. */
 const maxRecordBytes = 2 ** 20
 const tooLong = `is longer than ${maxRecordBytes / 1024} KiB`
 
+/** A row of CSV; `fault`: of the last line of a record. */
+type Row = { cells?: string[]; fault?: string }
 /**
  * `line`: line number, from 1, of the start of the record (of the end, if it has a `fault`); `end`: offset of its end
  * in the input, before the line break; `text`: the record, with its line break except in JSON. It has one character per
  * byte (latin1), so that offsets and rejects are exact.
  */
-export type InputRecord = { line: number; end: number; text: string } & Pick<Found, 'cells' | 'fault'>
-
+export type InputRecord = Row & { line: number; end: number; text: string }
 /**
  * A record found at an offset in a text. `start`: its start, if that is later; `next`: offset of the next record;
- * `fault`: of its last line; `isBlank`: not a record, such as an empty line; `refusal`: why the input is refused.
+ * `isBlank`: not a record, such as an empty line; `refusal`: why the input is refused.
  */
-type Found = {
-  start?: number
-  end: number
-  next: number
-  cells?: string[] | undefined
-  fault?: string | undefined
-  isBlank?: boolean
-  refusal?: string
-}
-/** Finds the next record. Returns undefined if more text is needed, or at the end of the last text (`isLast`). */
-type Find = (text: string, from: number, isLast: boolean) => Found | undefined
+type Found = Row & { start?: number; end: number; next: number; isBlank?: boolean; refusal?: string }
+/** Finds the record at an offset, which is followed by more than `maxRecordBytes`, or by the end of the input. */
+type Find = (text: string, from: number) => Found
 
 /** `head`: the first chunk of an input, from which the format was detected; `chunks`: the other chunks. */
 export type Source = { form: Form; head: Buffer; chunks: Input['chunks'] }
 
 /** Reads the records chunk by chunk. `hashTo`: returns the SHA-256 (hex) of the input up to an offset in this chunk. */
 export async function* readRecords({ form, head, chunks }: Source) {
-  const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
+  const find = { ndjson: findLine, json: findElement, csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
   /** The text that is not consumed, its line, its offset in the input, and whether the input ends with it. */
-  let [rest, line, at, isLast] = ['', 1, 0, false]
-  for (let chunk: Buffer | undefined = head; !isLast; chunk = (await chunks.next()).value) {
-    isLast = chunk === undefined
-    const text = rest + (chunk?.toString('latin1') ?? '')
-    const hashTo = (end: number) => {
-      const hash = sha256.copy().update(text.slice(0, end - at), 'latin1')
-      return hash.digest('hex')
-    }
-    let feed = text.indexOf('\n')
-    /** Advances `line` to the line of an offset, and returns it. Offsets must not decrease. */
-    const advanceLine = (offset: number) => {
-      for (; feed !== -1 && feed < offset; feed = text.indexOf('\n', feed + 1)) line++
-      return line
+  let [text, line, at, isLast] = [head.toString('latin1'), 1, 0, false]
+  let from = form.format === 'json' ? text.indexOf('[') : form.isUtf8 ? byteOrderMark.length : 0
+  do {
+    // A record that begins in the first chunk must be complete.
+    while (!isLast && text.length <= chunkBytes + maxRecordBytes) {
+      const { value } = await chunks.next()
+      isLast = value === undefined
+      text += value?.toString('latin1') ?? ''
     }
     const records: InputRecord[] = []
-    let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
-    for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
-      const { start = from, end, next, cells, fault, isBlank = end === start } = found
-      const refusal = next - start > maxRecordBytes ? tooLong : found.refusal
-      if (refusal) throw new InputError(`line ${advanceLine(start)}: ${refusal}`)
-      const record = text.slice(start, form.format === 'json' ? end : next)
-      if (!isBlank)
-        records.push({ line: advanceLine(fault ? end : start), end: at + end, text: record, cells, fault })
+    while (from < Math.min(chunkBytes, text.length)) {
+      const { start = from, end, next, isBlank = end === start, refusal, ...found } = find(text, from)
+      const lineOf = (offset: number) => line + text.slice(from, offset).split('\n').length - 1
+      const reason = next - from > maxRecordBytes ? tooLong : refusal
+      if (reason) throw new InputError(`line ${lineOf(start)}: ${reason}`)
+      const record = { line: lineOf(found.fault ? end : start), end: at + end, ...found }
+      if (!isBlank) records.push({ ...record, text: text.slice(start, form.format === 'json' ? end : next) })
+      line = lineOf(next)
       from = next
     }
-    yield { records, hashTo }
+    const hashTo = (end: number) => sha256.copy().update(text.slice(0, end - at), 'latin1')
+    yield { records, hashTo: (end: number) => hashTo(end).digest('hex') }
     sha256.update(text.slice(0, from), 'latin1')
-    advanceLine(from)
-    rest = text.slice(from)
+    text = text.slice(from)
     at += from
-    if (rest.length > maxRecordBytes) throw new InputError(`line ${line}: ${tooLong}`)
-  }
+    from = 0
+  } while (!isLast || text !== '')
 }
 
-const findLine: Find = (text, from, isLast) => {
-  const feed = text.indexOf('\n', from)
-  if (feed === -1 && (!isLast || from === text.length)) return undefined
-  const end = feed === -1 ? text.length : feed
-  return { end: end > from && text[end - 1] === '\r' ? end - 1 : end, next: feed === -1 ? end : feed + 1 }
+const lineEnd = /\r?(?:\n|$)/g
+
+function findLine(text: string, from: number): Found {
+  lineEnd.lastIndex = from
+  const end = lineEnd.exec(text)?.index ?? text.length
+  return { end, next: lineEnd.lastIndex }
+}
+
+/** Finds the element of a JSON array after a bracket or comma. It is parsed later. */
+function findElement(text: string, from: number): Found {
+  const start = from + 1 + text.slice(from + 1).search(/[^ \t\r\n]|$/)
+  const rest = { start, end: start, next: text.length }
+  if (text[from] === ']')
+    return start < text.length ? { ...rest, next: start, refusal: 'text follows the JSON array' } : rest
+  let [end, depth] = [start, 0]
+  for (let at = start; at < text.length; at++) {
+    const char = text.charAt(at)
+    const isEnd = depth === 0 && (char === ',' || char === ']')
+    if (isEnd) return { start, end, next: at, isBlank: end === start && text[from] === '[' && char === ']' }
+    if (char === '"') for (at++; at < text.length && text[at] !== '"'; at++) if (text[at] === '\\') at++
+    if (char === '{' || char === '[') depth++
+    if (depth > 0 && (char === '}' || char === ']')) depth--
+    if (!' \t\r\n'.includes(char)) end = at + 1
+  }
+  return { ...rest, refusal: 'the JSON array does not end: the input is truncated' }
 }
 
 const unclosedFault = `a quoted cell starts here and does not end, or ${tooLong}`
@@ -91,86 +99,47 @@ function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blanks = '(?:[ \\t]|\\xc2\\xa0)*'
   const blank = trim ? blanks : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
-  // The beginning of a quoted cell, with its text in a group.
-  const opening = `${blank}"([^"]*(?:""[^"]*)*)`
+  // A quoted cell, with its text in a group.
+  const inQuotes = `${blank}"([^"]*(?:""[^"]*)*)"${blank}`
+  const enclosed = new RegExp(`^${inQuotes}$`)
   // A cell and what ends it: the text of a quoted cell, or a bare cell; then a separator, a line break or the end.
-  const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
-  // For faults only: any cell that begins with a quotation mark, as with --trim.
-  const quoted = `${blanks}"[^"]*(?:""[^"]*)*`
-  const unclosed = new RegExp(`${quoted}$`, 'y')
-  // A quotation mark directly after a separator or a line feed begins another cell.
-  const closed = new RegExp(`${quoted}(?<![${between}\n]${blank})"(?!")`, 'y')
-  // A whole cell in quotation marks.
-  const enclosed = new RegExp(`^${opening}"${blank}$`)
+  const cell = new RegExp(`(?:${inQuotes}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
+  // For faults only: any cell that begins with a quotation mark, as with --trim, up to the closing one.
+  const quoted = new RegExp(`${blanks}"[^"]*(?:""[^"]*)*`, 'y')
+  const beforeCell = new RegExp(`[${between}\n]${blank}$`)
   const unquote = (inner: string) => inner.replaceAll('""', '"')
-  const findRow: Find = (text, from, isLast) => {
+  const findRow: Find = (text, from) => {
     const cells: string[] = []
     // A longer row has the same fault in every chunk, whatever follows it there.
-    const near = text.slice(0, from + maxRecordBytes)
-    for (let at = from; ; at = cell.lastIndex) {
-      cell.lastIndex = unclosed.lastIndex = closed.lastIndex = at
+    const near = text.slice(from, from + maxRecordBytes + 1)
+    const isCut = from + near.length < text.length
+    for (let at = 0; ; at = cell.lastIndex) {
+      cell.lastIndex = quoted.lastIndex = at
       const [, inner, bare = '', separator] = cell.exec(near) ?? []
-      const isAtEnd = separator !== undefined && /^\r?$/.test(separator)
-      // The quotation mark at the bound may be the first of a pair.
-      const isCut = isAtEnd && inner !== undefined && near !== text
-      if (separator === undefined || isCut) {
-        const isUnclosed = isCut || unclosed.test(near)
-        // The next chunk may begin with the second quotation mark of a pair.
-        if ((isUnclosed || /["\xc2]$/.test(near)) && !isLast && near === text) return undefined
-        // Skips the whole quoted cell: its lines are not rows.
-        const line = findLine(text, !isCut && closed.test(near) ? closed.lastIndex - 1 : at, isLast)
-        return line && { ...line, fault: isUnclosed ? unclosedFault : insideFault }
+      if (separator === undefined || (isCut && cell.lastIndex === near.length)) {
+        const isQuoted = quoted.test(near)
+        const closing = quoted.lastIndex
+        // The quotation mark at the bound may be the first of a pair.
+        const isUnclosed = isQuoted && closing >= near.length - Number(isCut)
+        // Skips the whole quoted cell: its lines are not rows. But a mark that begins another cell does not end this one.
+        const isSkipped = isQuoted && !isUnclosed && !beforeCell.test(near.slice(at, closing))
+        const line = findLine(text, from + (isSkipped ? closing : at))
+        return { ...line, fault: isUnclosed ? unclosedFault : insideFault }
       }
-      if (isAtEnd && (!isLast || near !== text)) return undefined
       cells.push(inner === undefined ? bare : unquote(inner))
-      if (separator !== delimiter)
-        return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
+      const next = from + cell.lastIndex
+      if (separator !== delimiter) return { end: next - separator.length, next, cells }
     }
   }
-  return (text, from, isLast) => {
-    const line = findLine(text, from, isLast)
-    if (line === undefined) return undefined
+  return (text, from) => {
+    const line = findLine(text, from)
     const whole = text.slice(from, line.end)
     const parts = whole.split(delimiter)
     if (quote === 'none' || !whole.includes('"')) return { ...line, cells: parts }
     if (delimiter === '\t')
       return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
-    if (delimiter !== '|') return findRow(text, from, isLast)
-    const { fault, cells = [] }: Partial<Found> = findRow(whole, 0, true) ?? {}
+    if (delimiter !== '|') return findRow(text, from)
+    const { fault, cells = [] } = findRow(whole, 0)
     return { ...line, cells: fault === undefined ? cells : parts }
   }
-}
-
-/** Finds the elements of a JSON array of any size. They are parsed later. */
-function makeElementFinder(): Find {
-  let before: string | undefined
-  return (text, from, isLast) => {
-    const start = from + text.slice(from).search(/[^ \t\r\n]|$/)
-    const refuse = (refusal: string) => ({ start, end: start, next: start, refusal })
-    if (before === ']' && start < text.length) return refuse('text follows the JSON array')
-    const next = before === undefined ? start : findElementEnd(text, start)
-    if (next === text.length) {
-      const isCut = isLast && before !== ']'
-      return isCut ? refuse('the JSON array does not end: the input is truncated') : undefined
-    }
-    let end = next
-    while (end > start && /[ \t\r\n]/.test(text.charAt(end - 1))) end--
-    const isBlank = before === undefined || (before === '[' && end === start && text[next] === ']')
-    before = text[next]
-    return { start, end, next: next + 1, isBlank }
-  }
-}
-
-/** Finds the comma or bracket after the element at an offset, or the end of the text. */
-function findElementEnd(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    const char = text[at]
-    if (char === '"') {
-      for (at++; at < text.length && text[at] !== '"'; at++) if (text[at] === '\\') at++
-    } else if (char === '{' || char === '[') depth++
-    else if (depth > 0 && (char === '}' || char === ']')) depth--
-    else if (depth === 0 && (char === ',' || char === ']')) return at
-  }
-  return text.length
 }
