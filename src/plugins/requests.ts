@@ -7,8 +7,6 @@ import fp from 'fastify-plugin'
 /** Time after which a shutdown resets connections with unfinished responses. */
 const drainMs = 8000
 const idleCheckMs = 100
-/** An import of `node:http` would also load undici, which takes a twentieth of the startup time. */
-const { METHODS } = process.getBuiltinModule('node:http')
 
 /**
  * The response to the request with this number closes the connection. Node passes no later request to Fastify, which
@@ -57,8 +55,6 @@ export const requests = fp(async (app) => {
 
   // Not a hook, because Fastify skips hooks for a path that cannot be decoded.
   app.server.prependListener('request', (request, answer) => {
-    // Node accepts the methods of RTSP, for which Fastify would log its routes, and run no hook.
-    if (!METHODS.includes(String(request.method))) request.method = 'TRACE'
     const connection = connections.get(request.socket)
     // Node's own limit sends this header but leaves the connection open.
     if (connection && ++connection.requests === maxRequestsPerSocket) answer.setHeader('connection', 'close')

@@ -85,6 +85,7 @@ test('the admin server returns errors as problems, and every response has its he
     ['NONSENSE /livez', 400],
     ['GET /%ff', 400],
     ['POST /livez', 405],
+    ['DESCRIBE /livez RTSP/1.0\r\nx:', 405],
     ['GET /nothing', 404],
   ] as const)
     assertProblem(t, await send(port, bytes(line)), status)

@@ -59,9 +59,6 @@ test('npm run release creates the artefacts and their checksums, and leaves the 
   change('src/cli/program.ts')
   t.match(await make(), { code: 1, stderr: /the working tree has changes/ })
   commitChanges(clone)
-  fs.writeFileSync(join(clone, 'deploy/.env'), 'PASSWORD=secret\n')
-  t.match(await make(), { code: 1, stderr: /changes: .*\n.*deploy\/\.env/ })
-  fs.rmSync(join(clone, 'deploy/.env'))
   // Changes outside the code that serves requests need no new figures.
   t.match(await make(), { stderr: /is not empty/ })
   change('src/plants/pages.ts')
@@ -71,6 +68,8 @@ test('npm run release creates the artefacts and their checksums, and leaves the 
   fs.writeFileSync(join(clone, 'CHANGELOG.md'), `## [${version}]\n\n- Something new.\n`)
   commitChanges(clone)
   t.match(await make(), { code: 1, stderr: /no dated section for [\d.]+/ })
+  fs.writeFileSync(join(clone, 'deploy/.env'), 'PASSWORD=secret\n')
+  t.match(await make(), { code: 1, stderr: /changes: .*\n.*deploy\/\.env/ })
 })
 
 test('the package contains what it needs to run, and nothing else', async (t) => {
