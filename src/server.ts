@@ -1,6 +1,6 @@
 // Runs the service: log, admin server, store, app, first token, shutdown. Only this file and app.ts join the parts.
 import { readFileSync } from 'node:fs'
-import { type AddressInfo, isIPv6 } from 'node:net'
+import { type AddressInfo, isIPv6, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
@@ -67,7 +67,7 @@ export async function runService(settings: Settings): Promise<void> {
     })
     parts.push(app)
 
-    app.server.maxConnections = settings.maxConnections ?? deriveMaxConnections()
+    limitConnections(app.server, settings.maxConnections, meter)
     const url = await listen(app, settings, () => 'listening')
     isListening = true
     admin?.attachStore(store)
@@ -108,6 +108,15 @@ async function openStore(databaseUrl: string, logger: Logger, meter: Meter) {
     onLoss: () => losses++,
   })
   return { store, isNew }
+}
+
+/** Limits the connections of clients, and counts those that Node closes because of the limit. */
+function limitConnections(server: Server, max: number | undefined, meter: Meter): void {
+  server.maxConnections = max ?? deriveMaxConnections()
+  let drops = 0
+  server.on('drop', () => drops++)
+  const help = 'Connections that were closed because of MAX_CONNECTIONS.'
+  meter.counter('plant_store_connections_dropped_total', help, () => drops)
 }
 
 /** Derives the maximum from the file descriptor limit of the process, which only Linux lists; elsewhere 1000. */

@@ -9,7 +9,7 @@ import { Ledger, post } from '../store/ledger.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import { preload } from '../support/processes.ts'
-import { findAdmin, request, type Service, startApp, startService, token } from '../support/service.ts'
+import { ask, findAdmin, request, type Service, startApp, startService, token } from '../support/service.ts'
 import { fillLarge, openStore } from '../support/stores.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -91,9 +91,11 @@ test('closes no connection before its client has received all responses', async 
 
 test('an unused connection does not delay a shutdown', async (t) => {
   const service = await startService(t, { ADMIN_PORT: '0', MAX_CONNECTIONS: '2' }, createDirectory(t))
-  for (const url of [service.url, await findAdmin(service)]) await open(t, { url }, '')
+  const admin = await findAdmin(service)
+  for (const url of [service.url, admin]) await open(t, { url }, '')
   t.equal((await request(`${service.url}/plants`)).status, 200)
   await once(await open(t, service, ''), 'close')
+  t.match((await ask(`${admin}/metrics`)).text, '\nplant_store_connections_dropped_total 1\n')
   const tookMs = await stop(t, service, 'SIGTERM')
   t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
 })
