@@ -303,8 +303,7 @@ test('imports corrected rejects, which have the form of the input', async (t) =>
     const mended = expected.replace(/(b.*)1/, '$12').replace(/^""|(?<="name":)""/m, '"d"')
     const { code, plants } = await next(writeInput(t, mended), '--rejects', `${rejects}-2`)
     t.notOk(existsSync(`${rejects}-2`), 'no file without faults')
-    const names = plants.map(({ name }) => name)
-    t.strictSame([code, names], [0, ['b', 'd']])
+    t.strictSame([code, plants.map(({ name }) => name)], [0, ['b', 'd']])
   }
 })
 

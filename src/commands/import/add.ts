@@ -24,7 +24,7 @@ export async function addPlants(checked: Checked, target: Target, onBatch: OnBat
   const left = checked.batches.filter(({ valid }) => valid > done)
   // Without new plants, the note of the last batch records the path, and replaces the note of an interrupted import.
   for (const batch of left.length > 0 ? left : checked.batches.slice(-1)) {
-    const isOpen = isAgain || batch.valid < checked.plants
+    const isOpen = isAgain || batch !== checked.batches.at(-1)
     const date = new Date().toISOString()
     const value = JSON.stringify({ path, ...batch, order, date, isOpen, isAgain } satisfies Note)
     const changes = [{ key: checked.newKey, before, value }]

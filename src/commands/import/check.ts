@@ -27,11 +27,11 @@ export type Note = Batch & Origin & { isOpen: boolean; isAgain: boolean }
 type Origin = { path?: string | undefined; order: number; date: string }
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
-/** A note that matches a prefix of the input, and the number of plants in the prefix. */
-export type Match = StoredNote & { plants: number }
+/** A note that matches a prefix of the input, and the numbers of plants and of conflicts in the prefix. */
+export type Match = StoredNote & { plants: number; conflicts: number }
 
 /**
- * Checks all records. `plants`: number of valid records; `conflicts`: number of records with a conflicting id; `matches`:
+ * Checks all records. `plants`: number of valid records; `conflicts`: number of these with a conflicting id; `matches`:
  * earlier imports of a prefix; `newKey`: key of a new import's note; `spool`: the records. Rejects with InputError.
  */
 export async function checkInput(source: Source, store: Store | undefined, reporter: Reporter) {
@@ -46,26 +46,27 @@ export async function checkInput(source: Source, store: Store | undefined, repor
     /** Plants; faults; undefined for the header row. */
     const reads = records.map(readPlant)
     const ids = reads.flatMap((read) => (typeof read === 'object' ? (read.id ?? []) : []))
-    const stored = await store?.find(ids)
-    /** Offset of the end of the last plant in this chunk. */
-    let bytes = 0
+    const stored = ids.length > 0 ? await store?.find(ids) : undefined
+    /** The number of the last plant to add in this chunk, and the offset of its end. */
+    let [valid, bytes] = [0, 0]
     for (const [index, record] of records.entries()) {
       const { text, end } = record
       const read = reads[index]
-      const fault = typeof read === 'object' ? spool.addPlant(read, stored) : read
+      const isPlant = typeof read === 'object'
+      if (isPlant) checked.plants++
+      const fault = isPlant ? spool.addPlant(checked.plants, read, stored) : read
       if (fault !== undefined || read === undefined) spool.addReject(text)
       if (read === undefined) continue
       checked.records++
       checked.newKey ||= nameNote(notes, hashTo(end))
       if (fault !== undefined) reporter.onFault(record, fault)
-      else checked.plants++
-      if (fault === undefined) bytes = end
+      else [valid, bytes] = [checked.plants, end]
       if (fault === conflict) checked.conflicts++
       // Also at the end of an invalid record: it may have been valid with other options.
       const same = notesByEnd.get(end)?.filter(({ hash }) => hash === hashTo(end)) ?? []
-      matches.push(...same.map((note) => ({ ...note, plants: checked.plants })))
+      matches.push(...same.map((note) => ({ ...note, plants: checked.plants, conflicts: checked.conflicts })))
     }
-    if (bytes > 0) batches.push({ valid: checked.plants, bytes, hash: hashTo(bytes) })
+    if (bytes > 0) batches.push({ valid, bytes, hash: hashTo(bytes) })
     reporter.progress.show(checked.records, undefined, 'record')
     await reporter.progress.written()
   }
@@ -88,8 +89,8 @@ function nameNote(notes: StoredNote[], firstHash: string): string {
 const conflict = `a plant with this id already exists with a different ${listFields('or')}`
 
 /**
- * Stores records in a temporary database, which SQLite deletes. Plants are numbered from 1. The cache is larger than
- * the default, because ids may be in any order.
+ * Stores records in a temporary database, which SQLite deletes. Conflicting plants have numbers, too, because an import
+ * with other options may have added them. The cache is larger than the default, because ids may be in any order.
  */
 function makeSpool() {
   const db = new DatabaseSync('')
@@ -97,17 +98,17 @@ function makeSpool() {
     CREATE TABLE plants (number INTEGER PRIMARY KEY, item TEXT NOT NULL, id INTEGER);
     CREATE INDEX ids ON plants (id) WHERE id IS NOT NULL;
     CREATE TABLE rejects (text BLOB NOT NULL)`)
-  const insert = db.prepare('INSERT INTO plants (item, id) VALUES (?, ?)')
+  const insert = db.prepare('INSERT INTO plants VALUES (?, ?, ?)')
   const insertReject = db.prepare('INSERT INTO rejects VALUES (?)')
   const find = db.prepare('SELECT item FROM plants WHERE id = ?')
   const select = db.prepare('SELECT item, id FROM plants WHERE number > ? AND number <= ?')
   return {
     /** Stores a plant, or returns a fault if its id belongs to a different one, in the store or in an earlier record. */
-    addPlant(plant: NewPlant, stored?: Map<number, string>): string | undefined {
+    addPlant(number: number, plant: NewPlant, stored?: Map<number, string>): string | undefined {
       const { id = null } = plant
       const item = serializeItem(plant)
       const known = id === null ? item : (stored?.get(id) ?? find.get(id)?.item ?? item)
-      if (known === item) insert.run(item, id)
+      if (known === item) insert.run(number, item, id)
       return known === item ? undefined : conflict
     },
     addReject: (latin1: string) => void insertReject.run(Buffer.from(latin1, 'latin1')),

@@ -97,7 +97,8 @@ async function importInput(job: Job) {
   const form = detectForm(head, flags)
   const checked = await checkAll(job, { form, head, chunks: input.chunks })
   if (input.isCut()) throw new InputError('was changed while it was read: run the same command again')
-  const { records, plants: valid, conflicts, spool, reasons } = checked
+  const { records, plants, conflicts, spool, reasons } = checked
+  const valid = plants - conflicts
   const faults = records - valid
   const isRefused = faults > 0 && !flags.skipInvalid
   const closing = isRefused ? undefined : await addNew(job, checked)
@@ -140,16 +141,18 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
 async function addNew({ name, url, input: { path }, flags, progress, counts }: Job, checked: Checked) {
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)
-  counts.skipped = earlier?.plants ?? 0
+  const { plants, conflicts } = earlier ?? { plants: 0, conflicts: 0 }
+  counts.skipped = plants - conflicts
   if (earlier) progress.print(`${name}: ${count(counts.skipped, 'plant')} already imported`)
-  const isNew = checked.plants > counts.skipped
+  const total = checked.batches.at(-1)?.valid ?? 0
+  const isNew = total > plants
   if (!isNew) progress.print(`${name}: no new plants`)
   const isMoved = earlier && path !== undefined && checked.matches.every((match) => match.path !== path)
   if (dryRun || !(isNew || earlier?.isOpen || isMoved)) return undefined
   const add = (store: Store) =>
     addPlants(checked, { path, store, earlier, again }, (outcomes, last) => {
       for (const outcome of outcomes) counts[outcome]++
-      progress.show(last, checked.plants)
+      progress.show(last, total)
     })
   const adding = withStore(url, { mode: 'write', create: true, mustBeAlone: !flags.create }, add)
   // If only the new path is recorded, the import has succeeded even if that fails.
