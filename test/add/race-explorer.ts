@@ -46,8 +46,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
       oracle.listed(name, text, one, log.listOf(Number(from), Number(to), mark))
     } catch (error) {
       // The log was cut below the cursor.
-      const isCut = error instanceof ProblemError
-      oracle.failed(isCut ? new StoreUnavailable('unread', 'cut') : error, one)
+      oracle.failed(error instanceof ProblemError ? new StoreUnavailable('unread', 'cut') : error, one)
     }
   }
   return { add, list }

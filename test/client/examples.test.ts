@@ -50,8 +50,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     const busy = { status: 503, headers: { 'retry-after': when }, body: '{}' }
     const { length: held } = await listNames()
     const front = await start(t, ['unanswered', busy, undefined, { status: 408 }, undefined, 'half'])
-    const env = { BASE_URL: front.url + basePath, TOKEN: token }
-    const { code, stdout, stderr } = await runProgram(env)
+    const { code, stdout, stderr } = await runProgram({ BASE_URL: front.url + basePath, TOKEN: token })
     t.equal(code, 0, stderr)
     const all = await listNames()
     t.same(all.slice(held), added)

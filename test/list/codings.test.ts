@@ -100,8 +100,7 @@ test('reads a page once, and does not compress small ones', async (t) => {
   const counter = (name: string, _help: string, read: () => unknown) => {
     counters[name] = read
   }
-  const meter = { ...noMeter, counter, gauge: counter }
-  const { url, reads } = await start(t, 100, meter)
+  const { url, reads } = await start(t, 100, { ...noMeter, counter, gauge: counter })
   const page = `${url}/plants?limit=99`
   const answers = await Promise.all(Array.from({ length: 20 }, () => ask(page, 'br')))
   t.equal(new Set(answers.map(({ body }) => body.toString('base64'))).size, 1)

@@ -148,7 +148,7 @@ test('metrics have labels, and requests are counted by method, route and status'
 async function startReady(t: Test, env: NodeJS.ProcessEnv) {
   const service = await startService(t, { ADMIN_PORT: '0', ...env }, createDirectory(t))
   const admin = await findAdmin(service)
-  t.match(await ask(`${admin}/readyz`), ready)
+  await until(async () => (await ask(`${admin}/readyz`)).status === 200)
   t.match(await ask(`${admin}/livez`), { status: 200 })
   t.equal((await request(`${service.url}/metrics`)).status, 404)
   return { service, admin }
@@ -165,8 +165,9 @@ for (const engine of engines)
     await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
     for (const query of ['limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
     await send(Number(new URL(service.url).port), 'no HTTP\r\n\r\n')
-    const { text } = await ask(`${admin}/metrics`)
-    t.match(text, '\nplant_store_head_position 1\n')
+    const read = async () => (await ask(`${admin}/metrics`)).text
+    await until(async () => (await read()).includes('\nplant_store_head_position 1\n'))
+    const text = await read()
     t.match(text, '\nplant_store_problems_total{problem="invalid-request"} 2\n')
     t.match(text, /^http_request_duration_seconds_count\{method="POST",route="\/plants",status="200"\} 1$/m)
     t.match(await run('promtool', ['check', 'metrics'], { input: text }), { code: 0, stderr: '' })

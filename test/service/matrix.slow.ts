@@ -12,8 +12,7 @@ import { install, systemPath } from './installed.ts'
 type Cell = { npm: string; node: number }
 
 const npms = ['9.9.4', '10.8.2', '10.9.9', '11', '12']
-const nodes = [20, 22, 24]
-const all = npms.flatMap((npm) => nodes.map((node): Cell => ({ npm, node })))
+const all = npms.flatMap((npm) => [20, 22, 24].map((node): Cell => ({ npm, node })))
 /** npm 12 does not run on Node 20. */
 const cells = all.filter(({ npm, node }) => npm !== '12' || node !== 20)
 /** Also with the packages for development, whose scripts once failed there. */

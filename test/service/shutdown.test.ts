@@ -51,8 +51,7 @@ for (const signal of ['SIGTERM', 'SIGHUP'] as const)
     assertWithin(t, await stopping, servedMs)
     t.same([ledger.refused.size, ledger.unknown], [0, 0], 'every request before the end is acknowledged')
     t.match(service.output().stderr, `"signal":"${signal}"`)
-    const names = (await readPlants(database)).map(({ name }) => name)
-    t.same(ledger.findFaults(names), [])
+    t.same(ledger.findFaults((await readPlants(database)).map(({ name }) => name)), [])
   })
 
 test('idle connections, half-sent requests and slow readers do not delay a shutdown', async (t) => {

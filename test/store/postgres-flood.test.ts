@@ -79,9 +79,8 @@ testPostgres('refuses a flood of look-ups early, and delays nothing else', async
     t.strictSame(await listNames(store), names, 'plants are added and read while the look-ups wait')
     await holder.query('COMMIT')
     const { done, errors } = await looked
-    const others = errors.filter(({ outcome }) => outcome !== 'overloaded')
-    t.strictSame(others, [], 'the others are refused')
-    served = done
+    // On a slow machine, the server ends waits for the lock.
+    served = errors.every(({ outcome }) => outcome === 'overloaded') ? done : 0
   }
   t.equal(served, maxRunning, 'as many as the queue holds are served')
   t.strictSame(await lookUp(), [], 'the next one is served')

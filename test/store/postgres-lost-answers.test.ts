@@ -20,8 +20,8 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [entry('a'), entry('b')]
 
 const promisedMs = 5000
-/** The text on the wire, which BEGIN … READ COMMITTED does not contain. */
-const commit = 'COMMIT\0'
+/** A COMMIT alone on the wire, with its length: the transaction of a handshake ends with another one. */
+const commit = '\x0bCOMMIT\0'
 
 type Relayed = Awaited<ReturnType<typeof start>>
 

@@ -56,7 +56,7 @@ export class PostgresServer extends DatabaseServer {
 
   constructor({ port, settings = [] }: ServerOptions) {
     super(port)
-    this.#settings = settings
+    this.#settings = ['dynamic_shared_memory_type = mmap', ...settings]
     process.on('exit', this.destroy)
   }
 

@@ -37,7 +37,7 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     const before = statSync(path, { throwIfNoEntry: false })
     if (!former) refuseOtherName(path)
     // SQLite would delete the log, or share the index with a process that still uses the missing database.
-    if (left && !before?.size)
+    if (left && (left.endsWith('-journal') ? !before : !before?.size))
       throw new StoreRefused(
         `${left} belongs to a missing database: move the database back beside it, or stop all processes that use it and move this file away`,
       )
