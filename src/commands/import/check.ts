@@ -76,7 +76,7 @@ export async function checkInput(source: Source, store: Store | undefined, repor
 /** Reads the notes in the order in which their imports began. */
 async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
   const values = [...((await store?.notes()) ?? [])]
-  const notes = values.map(([key, value]): StoredNote => ({ order: 0, ...JSON.parse(value), key, value }))
+  const notes = values.map(([key, value]): StoredNote => ({ ...JSON.parse(value), key, value }))
   return notes.toSorted((one, other) => one.order - other.order)
 }
 

@@ -7,9 +7,10 @@ import { attempt } from '../../attempt.ts'
 /** The byte order mark of UTF-8, decoded as latin1: one character per byte. */
 export const byteOrderMark = '\xef\xbb\xbf'
 
+export const isAscii = (latin1: string) => !/[\x80-\xff]/.test(latin1)
 /** Decodes UTF-8 that was decoded as latin1. */
 export const decode = (latin1: string) =>
-  /[\x80-\xff]/.test(latin1) ? Buffer.from(latin1, 'latin1').toString() : latin1
+  isAscii(latin1) ? latin1 : Buffer.from(latin1, 'latin1').toString()
 
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}

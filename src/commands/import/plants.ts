@@ -1,9 +1,9 @@
 // Converts records to plants: maps members or columns to fields, and validates plants with the schema of the API.
-import { isAscii, isUtf8 } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { attempt } from '../../attempt.ts'
 import { makePlantCheck } from '../../plants/faults.ts'
-import { byteOrderMark, decode, endsInCr, type Form, InputError } from './input.ts'
+import { byteOrderMark, decode, endsInCr, type Form, InputError, isAscii } from './input.ts'
 import type { InputRecord } from './records.ts'
 
 /** The fields of a new plant, in the order of the schema. */
@@ -30,14 +30,13 @@ export function makePlantReader(form: Form) {
   let { isUtf8: isKnownUtf8 } = form
   return (record: InputRecord): Read => {
     const { line, text } = record
-    const bytes = Buffer.from(text, 'latin1')
-    const isValid = isUtf8(bytes)
+    const isValid = isAscii(text) || isUtf8(Buffer.from(text, 'latin1'))
     // Not if other records are UTF-8: the conversion would garble them.
     if (!isValid && !isKnownUtf8)
       throw new InputError(
         `line ${line}: is not UTF-8; if Excel saved it in Windows-1252, convert it with: iconv -f windows-1252 -t utf-8 FILE`,
       )
-    isKnownUtf8 ||= !isAscii(bytes)
+    isKnownUtf8 ||= !isAscii(text)
     if (text.startsWith(byteOrderMark)) return 'starts with a byte order mark (U+FEFF): two files were joined'
     return read(isValid ? record : { ...record, fault: 'is not UTF-8' })
   }
@@ -64,7 +63,8 @@ function makeRowReader(form: Form, check: Check) {
     if (header === undefined) {
       if (/\r[^\r\n]/.test(text.replaceAll(/"[^"]*"/g, ''))) throw new InputError(endsInCr)
       if (fault !== undefined) throw new InputError(`line ${line}: the header row: ${fault}`)
-      if (!separatorLine.test(text)) header = readHeader(line, cells.map(readCell), form)
+      if (!separatorLine.test(text) || !text.endsWith('\n'))
+        header = readHeader(line, cells.map(readCell), form)
       return undefined
     }
     if (fault !== undefined) return fault

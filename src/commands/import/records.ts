@@ -32,6 +32,7 @@ export async function* readRecords({ form, head, chunks }: Source) {
   /** The text that is not consumed, its line, its offset in the input, and whether the input ends with it. */
   let [text, line, at, isLast] = [head.toString('latin1'), 1, 0, false]
   let from = form.format === 'json' ? text.indexOf('[') : form.isUtf8 ? byteOrderMark.length : 0
+  line += countFeeds(text.slice(0, from))
   do {
     // A record that begins in the first chunk must be complete.
     while (!isLast && text.length <= chunkBytes + maxRecordBytes) {
@@ -42,11 +43,13 @@ export async function* readRecords({ form, head, chunks }: Source) {
     const records: InputRecord[] = []
     while (from < Math.min(chunkBytes, text.length)) {
       const { start = from, end, next, isBlank = end === start, refusal, ...found } = find(text, from)
-      const lineOf = (offset: number) => line + text.slice(from, offset).split('\n').length - 1
+      const lineOf = (offset: number) => line + countFeeds(text.slice(from, offset))
       const reason = next - from > maxRecordBytes ? tooLong : refusal
       if (reason) throw new InputError(`line ${lineOf(start)}: ${reason}`)
-      const record = { line: lineOf(found.fault ? end : start), end: at + end, ...found }
-      if (!isBlank) records.push({ ...record, text: text.slice(start, form.format === 'json' ? end : next) })
+      if (!isBlank) {
+        const record = { line: lineOf(found.fault ? end : start), end: at + end, ...found }
+        records.push({ ...record, text: text.slice(start, form.format === 'json' ? end : next) })
+      }
       line = lineOf(next)
       from = next
     }
@@ -57,6 +60,12 @@ export async function* readRecords({ form, head, chunks }: Source) {
     at += from
     from = 0
   } while (!isLast || text !== '')
+}
+
+function countFeeds(text: string): number {
+  let feeds = 0
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) feeds++
+  return feeds
 }
 
 const lineEnd = /\r?(?:\n|$)/g
