@@ -92,7 +92,7 @@ function build(context: string): void {
 /** The labels of the OCI's image specification. Without git history there is no revision. */
 function describeImage(): string[] {
   const facts = { title: 'Plant Store', description, version, licenses: license }
-  const revision = describeCommit()
+  const revision = works('git', 'rev-parse') ? describeCommit() : undefined
   const known = revision === undefined ? facts : { ...facts, revision }
   return Object.entries(known).map(([name, value]) => `org.opencontainers.image.${name}=${value}`)
 }

@@ -32,6 +32,8 @@ const requestPath = ['schemas', 'src', ...['cli', 'commands', 'plugins/docs'].ma
 
 /** Folders of which the packages contain every file, or its compiled code. */
 const packed = ['bin', 'client/src', 'deploy', 'docs', 'examples', 'schemas', 'src']
+/** Files that npm packs always, here and in the client. */
+const always = ['readme*', 'licen?e*', 'copying*'].flatMap((name) => [name, `client/${name}`])
 
 requireCleanTree()
 const notes = findNotes()
@@ -57,7 +59,13 @@ console.log(sums.join('').trimEnd())
 function requireCleanTree(): void {
   const commit = describeCommit() ?? refuse('this is not a clone with history; create the release in one')
   // Also ignored files, which may be secrets: npm packs whole folders.
-  const args = ['ls-files', '--others', ...packed, ':!deploy/secrets']
+  const args = [
+    'ls-files',
+    '--others',
+    ...packed,
+    ...always.map((name) => `:(glob,icase)${name}`),
+    ':!deploy/secrets',
+  ]
   const others = execFileSync('git', args, { cwd: root, encoding: 'utf8' })
   if (commit.endsWith('-dirty') || others !== '')
     refuse(`the working tree has changes: commit them, or create the release in a fresh clone\n${others}`)

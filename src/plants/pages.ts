@@ -15,6 +15,8 @@ import type { Range } from './names.ts'
 const pageBytes = 256 * 1024
 /** Number of plants of maximum size that fit into a page. */
 const safePlants = Math.max(1, Math.floor(pageBytes / (longestItemBytes(Plant) + 1)))
+/** Maximum number of plants in a read: the next ones may be longer, and a read must not last too long on a slow network. */
+const maxPlants = 64 * safePlants
 /** Below the limit, because plants differ in size. */
 const targetBytes = 0.9 * pageBytes
 const maxCacheBytes = 32 * 2 ** 20
@@ -108,15 +110,11 @@ export class Pages {
 
   /** Reads as many plants after `after` as fit into a page. If the part is too large, reads again with fewer plants. */
   async #readPart(range: Range, after: number): Promise<Part> {
-    let count = Math.min(range.last - after, countFitting(this.#meanBytes))
+    let count = Math.min(range.last - after, countFitting(this.#meanBytes), maxPlants)
     for (;;) {
       const reached = after + count
       const mark = reached === range.last ? range.mark : await this.#readMark(reached, range)
-      const array = await Promise.resolve(this.#log.read(after, reached, mark)).catch((error: unknown) => {
-        // The plants may be longer than those of the latest read, and the network slow: the next attempt reads fewer.
-        this.#meanBytes *= 2
-        throw error
-      })
+      const array = await this.#log.read(after, reached, mark)
       const meanBytes = array.length / count
       if (count >= safePlants) this.#meanBytes = meanBytes
       if (array.length <= pageBytes || count <= safePlants) return { array, reached }

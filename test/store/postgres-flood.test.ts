@@ -1,7 +1,6 @@
 // Each kind of work has its own connections: slow or excessive work is refused early, without effect on the others.
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
-import { StoreRefused } from '../../src/store/errors.ts'
 import { makeLink, maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
@@ -105,16 +104,6 @@ tap.test('work with too little time after connecting does not end the session of
   await t.rejects(late)
   t.equal(await inTime, 'done')
   t.equal(ended, 0)
-})
-
-tap.test('work does not fail for the final reason of other work on its session', async (t) => {
-  const connect = async () => ({ server: 'test', destroy() {} })
-  const link = makeLink({ ...noServers, connect } as never, 'look-up')
-  const attempts = [Promise.resolve('done'), Promise.reject(new StoreRefused('refused'))]
-  const refused = link.run(async () => attempts[1])
-  const other = link.run(() => sleep(1).then(() => attempts.pop()))
-  await t.rejects(refused, { message: 'test: refused' })
-  t.equal(await other, 'done')
 })
 
 tap.test('repeats work whose server was left meanwhile, and ends no session of other work', async (t) => {

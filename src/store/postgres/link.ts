@@ -44,8 +44,8 @@ export function makeLink(servers: Servers, role: Role) {
       return result
     } catch (error) {
       const failure = failureOf(session.server, error as Error)
-      // Other work on the session has failed, perhaps for a final reason that does not concern this work.
-      if (session !== current) throw new Error(failure.message)
+      // Other work on the session may already have reported the failure.
+      if (session !== current) throw failure
       drop()
       servers.reportFailure(failure, role)
       throw failure
