@@ -30,9 +30,8 @@ function open(t: Test, port: number) {
 }
 
 /** The status of a request on a new connection. */
-async function sendOnce(port: number, authorization: string | undefined): Promise<number> {
-  return (await send(port, compose(authorization))).status
-}
+const sendOnce = async (port: number, authorization: string | undefined) =>
+  (await send(port, compose(authorization))).status
 
 for (const engine of engines) {
   test(`${engine.name}: a token allows only what its scopes permit`, async (t) => {
@@ -88,8 +87,7 @@ for (const engine of engines) {
     await one.revoke(text)
     const revokedMs = performance.now()
     await until(async () => {
-      const answers = await Promise.all([one.list(text), other.list(text)])
-      return answers.every(({ status }) => status === 401)
+      return (await Promise.all([one.list(text), other.list(text)])).every(({ status }) => status === 401)
     })
     t.ok(performance.now() - revokedMs < 5000)
     send(bytes.subarray(-1))
@@ -146,9 +144,8 @@ test('401 and 403 are sent before the body is read', async (t) => {
 test('100 Continue is sent once the token is verified', async (t) => {
   const { port } = await start(t)
   const body = JSON.stringify(plant).padEnd(16 * 1024)
-  const bytes = compose(`Bearer ${token}`, body, { Expect: '100-continue' })
   const { send, answer } = open(t, port)
-  send(bytes.subarray(0, -body.length))
+  send(compose(`Bearer ${token}`, body, { Expect: '100-continue' }).subarray(0, -body.length))
   t.match(await answer(), 'HTTP/1.1 100 Continue')
   send(body)
   t.match(await answer(), 'HTTP/1.1 200 OK')

@@ -39,8 +39,7 @@ test('a token of the issuer is accepted with each algorithm, for its scopes', as
 test('forged and malformed tokens are refused, and no URL in them is fetched', async (t) => {
   const issuer = await startIssuer(t)
   const [good, other] = [await issuer.makeSigner('good'), await issuer.makeSigner('other')]
-  const rsa = await issuer.makeSigner('rsa', 'RS256')
-  issuer.publish(good.jwk, rsa.jwk)
+  issuer.publish(good.jwk, (await issuer.makeSigner('rsa', 'RS256')).jwk)
   const { list } = await startAccepting(t, issuer.env, { limitMs: 2000, pauseMs: 3000 })
   const token = await good.sign()
   t.equal((await list(token)).status, 200)

@@ -146,8 +146,7 @@ test('the age of a verdict counts from the start of its look-up', async (t) => {
       return found
     },
   }))
-  const text = await create('a')
-  const grant = await verify(text)
+  const grant = await verify(await create('a'))
   t.equal(grant?.untilMs, clock.ms + 500)
 })
 

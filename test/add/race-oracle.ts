@@ -62,8 +62,7 @@ export class Oracle {
     const { entry } = adding
     const same = this.#log.entries.filter(({ id }) => id !== undefined && id === entry.id)
     if (what === 'added') {
-      const there = this.#log.entries.includes(entry)
-      if (there) this.#acknowledged.add(entry)
+      if (this.#log.entries.includes(entry)) this.#acknowledged.add(entry)
       else if (!this.#cut.has(entry)) this.object('an acknowledged plant is missing')
     } else if (what === 'replayed' || what === 'conflict') {
       if (this.#cut.size === 0 && (same.length === 0 || same[0] === entry))

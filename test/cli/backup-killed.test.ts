@@ -18,9 +18,7 @@ const lookMs = 2
 const lastPart = 1.3
 const plants = 40_000
 
-function hash(path: string): string {
-  return createHash('sha256').update(readFileSync(path)).digest('hex')
-}
+const hash = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 /** A command that makes the file `name` in a new directory. */
 type Case = { args: (path: string) => string[]; url: (path: string) => string; name: string; bytes: number }

@@ -19,8 +19,7 @@ test('the first start prints one token and a working curl line; the second print
   t.equal(stdout.match(/plant_\w+/g)?.length, 2, 'the token is printed alone and in the curl line')
   const headers = { authorization: `Bearer ${printed}` }
   await request(`${first.url}/v1/plants`, { body: { name: 'a', tag: '' }, headers })
-  const answered = await promisify(execFile)('sh', ['-c', line as string])
-  t.equal(answered.stdout, '[{"name":"a","tag":""}]')
+  t.equal((await promisify(execFile)('sh', ['-c', line as string])).stdout, '[{"name":"a","tag":""}]')
   t.match(await first.stop(), { code: 0 })
 
   const second = await startService(t, env, directory)

@@ -125,8 +125,7 @@ for (const engine of engines)
     const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
     const source = await open(t, from)
     const target = await openRenamed(t, to, source)
-    const names = ['a', 'b', 'c']
-    for (const [index, name] of names.entries())
+    for (const [index, name] of ['a', 'b', 'c'].entries())
       await addToken(source, name, { createdAt: index, expiresAt: 2 ** 52 })
     const stdout = /^copied 0 plants and 3 tokens from .*; both contain 0/
     t.match(await copy(from, to), { code: 0, stdout })
@@ -185,8 +184,7 @@ for (const [title, begun, make, reason] of targets)
 test('reports a store that cannot be opened in one line without its password', { skip }, async (t) => {
   const directory = createDirectory(t)
   const missing = `file:${join(directory, 'no', 'plants.db')}`
-  const server = await sharedServer()
-  const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
+  const gone = (await sharedServer()).url('nothing').replace('postgres@', 'postgres:s3cret@')
   const cases: [from: string, to: string, reason: RegExp][] = [
     [missing, url, /no database file at [^\n]+plants\.db/],
     [gone, url, /database "nothing" does not exist/],

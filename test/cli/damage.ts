@@ -1,5 +1,5 @@
 // Damages a store: changes rows without the triggers, and bytes in its file.
-import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 
@@ -39,9 +39,4 @@ export function overwritePage(path: string, page: number): void {
 /** Finds the first page of a file that contains a text. */
 export function findPage(path: string, text: string): number {
   return Math.floor(readFileSync(path).indexOf(text) / pageBytes) + 1
-}
-
-/** Cuts off the last bytes of a file. */
-export function truncate(path: string, bytes: number): void {
-  truncateSync(path, statSync(path).size - bytes)
 }

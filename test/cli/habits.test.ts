@@ -83,8 +83,7 @@ const brokenChecksums = `
 
 test('an unexpected error ends a command with its stack and exit code 1', async (t) => {
   const { ended } = spawnCli(t, ['verify'], { ...preload(brokenChecksums), DATABASE_URL: fullStore })
-  const stderr = /^plant-store: TypeError: unforeseen\n {4}at /
-  t.match(await ended, { code: 1, stdout: '', stderr })
+  t.match(await ended, { code: 1, stdout: '', stderr: /^plant-store: TypeError: unforeseen\n {4}at / })
 })
 
 const brokenOnSignal = `process.on('SIGUSR2', () => { throw new TypeError('unforeseen') })`

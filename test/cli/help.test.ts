@@ -61,8 +61,7 @@ const usage: [args: string, hint: RegExp][] = [
 test('refuses invalid arguments with a hint and exit code 2', async (t) => {
   for (const [line, hint] of usage) {
     const directory = createDirectory(t)
-    const args = line === '' ? [] : line.split(' ')
-    const { code, stdout, stderr } = await runCommand(args, {}, directory)
+    const { code, stdout, stderr } = await runCommand(line === '' ? [] : line.split(' '), {}, directory)
     t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: hint }, line)
     t.notMatch(stderr, /node:|\n {4}at |=secret/)
     t.notOk(existsSync(join(directory, 'data')), 'creates nothing')

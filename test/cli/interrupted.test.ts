@@ -18,11 +18,10 @@ const promisedMs = 1000
 
 /** Sends a signal and asserts that it ends the process: a shell shows 128 + its number as the exit code. */
 async function stop(t: Test, child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  const closed = once(child, 'close')
   const startMs = performance.now()
   // Twice, as from a terminal and from a parent that forwards it.
   for (let n = 0; n < 2; n++) child.kill(signal)
-  t.same(await closed, [null, signal])
+  t.same(await once(child, 'close'), [null, signal])
   assertWithin(t, performance.now() - startMs, promisedMs)
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { cli, runCommand } from '../support/commands.ts'
-import { fill, sumLog } from '../support/copies.ts'
+import { copy, fill, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite, testPostgres } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { run as runProgram } from '../support/processes.ts'
@@ -34,10 +34,7 @@ testPostgres('token list, verify, export, copy and status need only SELECT', asy
   t.match(await runCommand(['export', '--quiet'], { DATABASE_URL }), { code: 0, stdout: /Monstera/ })
   t.match(await runCommand(['status'], { DATABASE_URL }), { code: 0, stdout: /30 plants/ })
   const to = await sqlite.createDatabase(t)
-  t.match(await runCommand(['copy', '--from', DATABASE_URL, '--to', to]), {
-    code: 0,
-    stdout: new RegExp(sum),
-  })
+  t.match(await copy(DATABASE_URL, to), { code: 0, stdout: new RegExp(sum) })
   t.same(await tables(), before)
 })
 

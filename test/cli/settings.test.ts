@@ -163,8 +163,7 @@ test('prefers flags to the environment, and the environment to .env; reads secre
     RATE_LIMIT: 'off',
     ACCESS_TOKENS_FILE: ` ${write('tokens', 'secret-1,\nsecret-2\n')}\n`,
   }
-  const shown = await showConfig(['--port', '4003', '--log-level', ''], env, directory)
-  t.match(shown, {
+  t.match(await showConfig(['--port', '4003', '--log-level', ''], env, directory), {
     PORT: '4003 (flag)',
     BASE_PATH: '/of-environment (environment)',
     LOG_LEVEL: 'warn (.env)',
@@ -192,9 +191,8 @@ test('prefers flags to the environment, and the environment to .env; reads secre
 })
 
 test('sets variables of OpenTelemetry from .env only with an endpoint', async (t) => {
-  const directory = t.testdir({ '.env': 'OTEL_SERVICE_NAME=of-file\nOTEL_BSP_SCHEDULE_DELAY=20\n' })
   const cwd = process.cwd()
-  process.chdir(directory)
+  process.chdir(t.testdir({ '.env': 'OTEL_SERVICE_NAME=of-file\nOTEL_BSP_SCHEDULE_DELAY=20\n' }))
   t.teardown(() => process.chdir(cwd))
   const off: NodeJS.ProcessEnv = {}
   loadSettings({}, off)

@@ -1,5 +1,5 @@
 // verify: reports everything that the service did not write, and changes nothing.
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync, truncateSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +10,7 @@ import { runCommand } from '../support/commands.ts'
 import { fill, sumLog, verify } from '../support/copies.ts'
 import { type Engine, engines, findEngine, sqlite, testPostgres } from '../support/engines.ts'
 import { open, openStore } from '../support/stores.ts'
-import { findPage, flipBit, overwritePage, tamper, truncate } from './damage.ts'
+import { findPage, flipBit, overwritePage, tamper } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 60
@@ -149,9 +149,8 @@ test('PostgreSQL: verify reports a duplicate position, if the index is missing',
       ALTER TABLE plants DISABLE TRIGGER plants_no_change; DELETE FROM head;
       UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'plants_id'::regclass`,
   )
-  const faults = await findFaults(url)
   t.match(
-    faults.join('\n'),
+    (await findFaults(url)).join('\n'),
     /plants_pkey[\s\S]*plants_id [\s\S]*plants_no_change [\s\S]*head has 0 rows[\s\S]*plant 7 is missing[\s\S]*plant 8 exists twice/,
   )
 })
@@ -186,7 +185,8 @@ test('verify reports a flipped bit in the file', async (t) => {
 
 test('verify refuses a truncated file, and one that is not a store', async (t) => {
   const url = await make(t, sqlite, many)
-  truncate(fileURLToPath(url), 4096 * 20)
+  const path = fileURLToPath(url)
+  truncateSync(path, statSync(path).size - 4096 * 20)
   const cases: [url: string, reason: RegExp][] = [
     [url, /^plant-store: cannot open .*: database disk image is malformed\n$/],
     ['file:.', /^plant-store: the database must be a file/],

@@ -28,8 +28,7 @@ export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions =
   const store = new PlantStore({ baseUrl: front.url, token, retry })
   const all = async () => (await request(`${url}/plants`)).json() as Plant[]
   const { length: before } = await all()
-  const listed = async () => (await all()).slice(before)
-  return { store, front, listed, storeFaults }
+  return { store, front, listed: async () => (await all()).slice(before), storeFaults }
 }
 
 /** The ids that a client has sent. */

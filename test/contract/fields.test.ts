@@ -126,8 +126,7 @@ test('verify finds an added field with a wrong type', async (t) => {
 })
 
 test('client and service handle added fields; the client refuses a response without them', async (t) => {
-  const DATABASE_URL = await sqlite.createDatabase(t)
-  const { url } = await startService(t, { DATABASE_URL })
+  const { url } = await startService(t, { DATABASE_URL: await sqlite.createDatabase(t) })
   const store = new PlantStore({ baseUrl: url, token })
   const [plant] = plants as [Plant]
   t.same(await store.add(plant), plant)

@@ -34,8 +34,7 @@ async function time(asked: Promise<Answer>): Promise<Timed> {
 }
 
 function assertInTime(t: Test, answer: Timed, detail: RegExp): void {
-  const problem = assertProblem(t, answer, 503)
-  t.match(problem.detail, detail)
+  t.match(assertProblem(t, answer, 503).detail, detail)
   t.match(answer.headers.get('retry-after'), /^\d+$/)
   assertWithin(t, answer.ms, promisedMs)
 }
@@ -151,11 +150,10 @@ test('a client that stops reading a list is reset after 30 to 60 s', async (t) =
   t.equal(app.server.timeout, 30_000 / divisor)
   if (!isFull) app.server.timeout = 1000
   const stallMs = app.server.timeout
-  const opened = once(app.server, 'connection')
   const client = connect(port, '127.0.0.1')
   t.teardown(() => client.destroy())
   client.pause().write(`GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`)
-  const [socket] = await opened
+  const [socket] = await once(app.server, 'connection')
   const startMs = performance.now()
   await once(socket, 'close')
   const tookMs = performance.now() - startMs

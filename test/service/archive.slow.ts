@@ -48,8 +48,8 @@ test('an unpacked archive serves, adds, lists and backs up without Node and npm'
   mkdirSync(bin)
   for (const name of ['sh', 'dirname', 'readlink', 'env'])
     symlinkSync(findProgram(name) as string, join(bin, name))
-  const env = { PATH: bin, PORT: '0' }
-  const { child, ended, listening, output } = spawnProgram(t, './plant-store', ['serve'], { cwd: home, env })
+  const options = { cwd: home, env: { PATH: bin, PORT: '0' } }
+  const { child, ended, listening, output } = spawnProgram(t, './plant-store', ['serve'], options)
   const url = `${await listening()}/plants`
   const headers = {
     authorization: `Bearer ${/plant_\w+/.exec(output().stdout)?.[0]}`,
@@ -58,7 +58,6 @@ test('an unpacked archive serves, adds, lists and backs up without Node and npm'
   const added = await fetch(url, { method: 'POST', headers, body: JSON.stringify(alder) })
   t.same([added.status, await added.json()], [200, alder])
   t.same(await (await fetch(url, { headers })).json(), [alder])
-  const options = { cwd: home, env }
   t.match(await run('./plant-store', ['backup', 'copy.db'], options), { code: 0 })
   const verified = await run('./plant-store', ['verify', '--database-url', 'file:copy.db'], options)
   t.match(verified, { code: 0, stdout: /1 plant/ })

@@ -72,10 +72,9 @@ export async function startCollector(t: Test) {
     response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end()
   })
   const url = `http://127.0.0.1:${await listen(t, server)}`
-  const spans = () => received.flatMap((one) => one.spans)
   return {
     received,
-    spans,
+    spans: () => received.flatMap((one) => one.spans),
     answer: (listener: RequestListener | undefined) => (respond = listener),
     /** Resolves at the next request. */
     asked: () => once(events, 'attempt', { signal: AbortSignal.timeout(patienceMs) }),

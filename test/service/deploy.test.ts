@@ -75,9 +75,8 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
   })
 
 const unit = `${root}deploy/plant-store.service`
-const options = { skip: skipWithout('systemd-analyze') }
 
-test('systemd accepts the unit without a warning', options, async (t) => {
+test('systemd accepts the unit without a warning', { skip: skipWithout('systemd-analyze') }, async (t) => {
   // Unknown keys are only warnings on stderr.
   t.same(await run('systemd-analyze', ['verify', unit]), { code: 0, stdout: '', stderr: '' })
 })

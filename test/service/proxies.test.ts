@@ -19,13 +19,12 @@ async function startFilled(t: Test) {
   const store = await openStore(DATABASE_URL)
   await add(store, ...Array(2000).fill('x'.repeat(200)))
   await store.close()
-  const service = await startBehind(t, { DATABASE_URL })
   const lock = () => {
     const other = new DatabaseSync(new URL(DATABASE_URL), { timeout: 10_000 })
     t.teardown(() => other.close())
     other.exec('BEGIN IMMEDIATE')
   }
-  return { service, lock }
+  return { service: await startBehind(t, { DATABASE_URL }), lock }
 }
 
 /** Asserts what a proxy must forward, and what it must not. */

@@ -76,9 +76,8 @@ test('idle connections, half-sent requests and slow readers do not delay a shutd
 test('closes no connection before its client has received all responses', async (t) => {
   const { app, port, store } = await startApp(t)
   await fillLarge(store, 1000)
-  const opened = once(app.server, 'connection')
   const client = connect(port, '127.0.0.1')
-  const [socket] = await opened
+  const [socket] = await once(app.server, 'connection')
   let asked = 0
   app.server.on('request', () => asked++)
   for (; socket.writableLength === 0; await sleep(20)) client.write(compose({ target: '/plants?limit=450' }))

@@ -39,8 +39,7 @@ async function startTraced(t: Test, env: NodeJS.ProcessEnv) {
   })
   const close = () => app.close()
   t.teardown(close)
-  const lost = () => counts.plant_store_spans_dropped_total?.()
-  return { app, lines, find, close, lost }
+  return { app, lines, find, close, lost: () => counts.plant_store_spans_dropped_total?.() }
 }
 
 test('a request has one span, named after its route, with its status', async (t) => {
@@ -156,9 +155,8 @@ test('reports a collector that is unreachable or supports only gRPC', async (t) 
     socket.on('error', () => {})
     socket.end(Buffer.from('000006040000000000000500004000', 'hex'))
   })
-  const grpc = /^Parse Error: Expected HTTP/
   for (const [port, reason] of [
-    [await listen(t, server), grpc],
+    [await listen(t, server), /^Parse Error: Expected HTTP/],
     [1, /^connect ECONNREFUSED 127\.0\.0\.1:1$/],
   ] as const) {
     const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${port}`

@@ -34,9 +34,8 @@ async function send(t: Test, kind: Kind, to: Address): Promise<void> {
   const child = fork(new URL('./traffic.ts', import.meta.url))
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
   child.send({ kind, ...to, host, forMs })
-  await ended
+  await once(child, 'exit')
 }
 
 /** Lists and adds on two new connections from another address. Resolves to the longest wait. */

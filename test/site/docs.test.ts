@@ -157,8 +157,7 @@ const looks: [scheme: 'light' | 'dark', device: string, options: BrowserContextO
 
 for (const [colorScheme, device, options] of looks)
   test(`the ${colorScheme} pages fit a ${device} and are accessible`, async (t) => {
-    const settings = { ...options, colorScheme, bypassCSP: true }
-    const { page } = await openDocs(t, browser, `${url}/docs`, settings)
+    const { page } = await openDocs(t, browser, `${url}/docs`, { ...options, colorScheme, bypassCSP: true })
     const fits = async (what: string) =>
       t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), `${what} fits`)
     await fits('at first')

@@ -101,9 +101,8 @@ test('each example of the guide gets the response that the guide shows', { timeo
     before = block
     if (language === 'python' && noPython !== false) t.pass(heading, { skip: noPython })
     else if (language in commands) {
-      const text = await follow(t, block, setting.env)
       if (t.ok(isAnswer(answer, block), `an answer to ${block.text}`))
-        answers.push([answer as CodeBlock, text])
+        answers.push([answer as CodeBlock, await follow(t, block, setting.env)])
     } else if (language === 'http') {
       const fault = provoked[heading]
       const message = heading.startsWith('429') ? overrun(t) : fault ? provoke(setting, fault) : late

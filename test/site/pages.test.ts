@@ -10,8 +10,7 @@ import { launchBrowser, plainHost } from './browser.ts'
 const open = { headers: { authorization: '' } }
 
 test('the commands of the home page have the address of the browser, and can be copied', async (t) => {
-  const env = { BASE_PATH: '/store/v1' }
-  const { port } = await startApp(t, undefined, { env })
+  const { port } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const browser = await launchBrowser(t)
   for (const host of ['localhost', plainHost]) {
     const page = await browser.newPage()
@@ -72,8 +71,7 @@ test('the pages load only files of the service, which browsers must revalidate',
 })
 
 test('pages and documents that need no token are compressed', async (t) => {
-  const paths = ['docs/guide', 'openapi.yaml', 'openapi.json', 'docs/static/swagger-ui.css']
-  for (const path of paths)
+  for (const path of ['docs/guide', 'openapi.yaml', 'openapi.json', 'docs/static/swagger-ui.css'])
     for (const coding of ['br', 'gzip']) {
       const coded = { authorization: '', 'accept-encoding': coding }
       const { headers, text } = await request(`${url}/${path}`, { headers: coded })

@@ -48,15 +48,14 @@ test('leaves no token that it could not give to the owner of the directory', asy
   const directory = createDirectory(t)
   const [file, plantsUrl] = [join(directory, 'token'), '']
   t.intercept(process, 'geteuid', { value: () => 0 })
-  const refusal = Object.assign(new Error('EDQUOT'), { code: 'EDQUOT', syscall: 'lchown', path: file })
   replaceUntilEnd(t, 'lchownSync', () => {
-    throw refusal
+    throw Object.assign(new Error('EDQUOT'), { code: 'EDQUOT', syscall: 'lchown', path: file })
   })
   await t.rejects(introduceTokens(store.tokens, { file, plantsUrl }), { message: /EDQUOT/ })
   t.strictSame(fs.readdirSync(directory), [])
 })
 
-test('syncs the name of a directory that a killed process may have created', (t) => {
+test('syncs the name of a directory that a killed process may have created', async (t) => {
   const opened: string[] = []
   const directory = createDirectory(t)
   watchOpen(t, (path) => opened.push(path))
@@ -66,5 +65,4 @@ test('syncs the name of a directory that a killed process may have created', (t)
   })
   makeDirectory(directory)
   t.strictSame(opened, [dirname(directory)])
-  t.end()
 })

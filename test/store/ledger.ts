@@ -69,9 +69,8 @@ export async function post(ledger: Ledger, url: string, plant: Plant): Promise<b
 export async function list(url: string) {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
-  const plants = (await response.json()) as Plant[]
   const next = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
-  return { names: plants.map(({ name }) => name), next }
+  return { names: ((await response.json()) as Plant[]).map(({ name }) => name), next }
 }
 
 /** Reads the log page by page while it grows. */

@@ -14,17 +14,9 @@ const starts = isFull ? 20 : 3
 /** The times of a token that never expires, was never used and is not revoked. */
 const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
 
-async function openNew(t: Test, engine: Engine): Promise<Store> {
-  return open(t, await engine.createDatabase(t))
-}
-
-function entry(item: string, id?: number): Entry {
-  return { item, id }
-}
-
-async function countPlants({ log }: Store): Promise<number> {
-  return (await log.head()).position
-}
+const openNew = async (t: Test, engine: Engine): Promise<Store> => open(t, await engine.createDatabase(t))
+const entry = (item: string, id?: number): Entry => ({ item, id })
+const countPlants = async ({ log }: Store) => (await log.head()).position
 
 /** Reads at most `count` items after `after` from the log. */
 async function readText({ log }: Store, after: number, count: number): Promise<string> {
@@ -88,8 +80,7 @@ for (const engine of engines) {
         return { id, name, hash: id.repeat(4), scopes: ['x', 'y'], createdAt, ...none }
       }
       t.strictSame(await tokens.all(), [])
-      const added = [tokens.add(token('1', 10)), tokens.add(token('2', 10))]
-      t.strictSame(await Promise.all(added), [true, false])
+      t.strictSame(await Promise.all([tokens.add(token('1', 10)), tokens.add(token('2', 10))]), [true, false])
       t.notOk(await tokens.add(token('1', 10, 'b')), 'an id is never reused')
       t.strictSame([await tokens.find('1'), await tokens.find('2')], [token('1', 10), undefined])
       const replaced = [3, 4].map((n) => tokens.replace({ id: '1', expiresAt: 50 }, token(`${n}`, 20), 20))
@@ -229,8 +220,7 @@ for (const engine of engines) {
       t.equal(marks[0], marks[1])
       t.not(marks[1], marks[2])
       t.same([head.position, head.mark, head.markOf(0), head.markOf(4)], [3, marks[2], '', undefined])
-      const others = [1, 2, 3].map((position) => other.markOf(position))
-      t.same(others, marks)
+      for (const [n, mark] of marks.entries()) t.equal(other.markOf(n + 1), mark)
       const rows = await two.plants(0, 3, 9)
       const [held, checksums] = [rows.map(({ mark }) => mark), rows.map(({ checksum }) => checksum)]
       t.same(held, marks)

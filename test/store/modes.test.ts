@@ -16,14 +16,12 @@ async function makeStore(t: Test, path: string): Promise<void> {
   await (await openFile(t, path)).store.close()
 }
 
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
 /** The modes of the entries of a directory, in octal. */
 function listModes(directory: string): Record<string, string> {
   const names = readdirSync(directory).toSorted()
   return Object.fromEntries(names.map((name) => [name, modeOf(join(directory, name))]))
-}
-
-function modeOf(path: string): string {
-  return (statSync(path).mode & 0o777).toString(8)
 }
 
 test('creates a database for its user only, under any umask and in any directory', { skip }, async (t) => {
@@ -65,18 +63,16 @@ const notRoot = process.geteuid?.() === 0 ? false : 'only root can change owners
 test('gives files made by root to the owner of their directory', { skip: notRoot }, async (t) => {
   const directory = createDirectory(t)
   chownSync(directory, 1234, 4321)
-  const path = join(directory, 'plants.db')
   const backup = join(createDirectory(t), 'plants.backup')
   await makeStore(t, backup)
-  const input = writeInput(t, '{}\n')
-  const DATABASE_URL = `file:${path}`
+  const DATABASE_URL = `file:${join(directory, 'plants.db')}`
   const into = (name: string) => join(directory, name)
   for (const args of [
     ['restore', backup, '--quiet'],
     ['export', into('a.ndjson')],
     ['backup', into('b.db')],
     ['copy', '--from', DATABASE_URL, '--to', `file:${into('new/copies/c.db')}`],
-    ['import', input, '--skip-invalid', '--rejects', into('rejects')],
+    ['import', writeInput(t, '{}\n'), '--skip-invalid', '--rejects', into('rejects')],
   ])
     t.match(await runCommand(args, { DATABASE_URL }), { code: args[0] === 'import' ? 1 : 0 }, args.join(' '))
   await startService(t, { DATABASE_URL, ACCESS_TOKENS: '', FIRST_TOKEN_FILE: into('token') })

@@ -65,9 +65,7 @@ async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
 /** The tests mostly wait. With more of them at a time, a busy machine could not open the sessions in time. */
 tap.jobs = 3
 
-function it(title: string, body: (t: Test) => unknown): void {
-  tap.test(title, { skip, buffered: true }, body)
-}
+const it = (title: string, body: (t: Test) => unknown) => tap.test(title, { skip, buffered: true }, body)
 
 for (const fault of ['before', 'after', 'panic', 'crash'] as const) {
   it(`adds plants once if the connection breaks at the commit: ${fault}`, async (t) => {
@@ -97,9 +95,8 @@ it('adds plants once if the connection breaks while the store takes the lock', a
 
 it('changes nothing if only BEGIN fails', async (t) => {
   const { relay, store } = await start(t)
-  const note = { key: 'import/far', before: '', value: 'x' }
   const runs: (() => Promise<unknown>)[] = [
-    () => store.log.append(twoPlants, { notes: [note] }),
+    () => store.log.append(twoPlants, { notes: [{ key: 'import/far', before: '', value: 'x' }] }),
     () => store.sql.execute("INSERT INTO meta (key, value) VALUES ('a', 'b')"),
   ]
   for (const run of runs) {

@@ -24,7 +24,7 @@ const { leaseMs, makeLease } = await import('../../src/store/postgres/session.ts
 const unread = unavailable('unread')
 const timeout = 120_000
 
-tap.test('a refusal by one server is final only if no other server may accept a retry', (t) => {
+tap.test('a refusal by one server is final only if no other server may accept a retry', async (t) => {
   const refusal = failureOf(
     'a',
     Object.assign(new pg.DatabaseError('no entry', 8, 'error'), { code: '28000' }),
@@ -32,7 +32,6 @@ tap.test('a refusal by one server is final only if no other server may accept a 
   const picked = pickFailure([refusal, new Error('b: ECONNREFUSED')])
   t.strictSame([picked.message, isFinal(picked)], ['a: no entry; b: ECONNREFUSED', false])
   t.equal(pickFailure([refusal, refusal]), refusal)
-  t.end()
 })
 
 tap.test('a head waits for another barrier if that in progress began more than a second ago', async (t) => {

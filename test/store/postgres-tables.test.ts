@@ -97,10 +97,9 @@ testPostgres('stays in the schema of its store when the search path changes', as
 })
 
 testPostgres('stays in its schema when a copy appears earlier on the search path', async (t, url) => {
-  const client = await connect(t, url)
   const store = await open(t, url)
   await add(store, 'a')
-  await client.query(`CREATE SCHEMA postgres; SET search_path = postgres; ${ours}`)
+  await (await connect(t, url)).query(`CREATE SCHEMA postgres; SET search_path = postgres; ${ours}`)
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
 })

@@ -20,9 +20,8 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 tap.jobs = 3
 const promisedMs = 5000
 
-function it(title: string, body: (t: Test) => unknown): void {
+const it = (title: string, body: (t: Test) => unknown) =>
   tap.test(title, { skip, timeout: 60_000, buffered: true }, body)
-}
 
 /** Measures how long a promise takes to settle. */
 async function settledAfter(promise: Promise<unknown>): Promise<number> {
@@ -133,8 +132,7 @@ it('a batch gives up at its deadline while another session holds the lock', asyn
   // The first batch has the full time limit, the others have less.
   const first = add(store, 'b')
   const order: string[] = []
-  const shares = [0.5, 0.25, 0.1, -0.001]
-  const batches = shares.map(async (share) => {
+  const batches = [0.5, 0.25, 0.1, -0.001].map(async (share) => {
     const leftMs = share * storeLimitMs
     const answer = store.log.append([entry('late')], { deadlineMs: performance.now() + leftMs })
     await t.rejects(answer, unavailable('nothing-added'), `${leftMs} ms`)
@@ -160,8 +158,7 @@ it('closing waits for a blocked batch, but not for long', async (t) => {
   await holdHead(t, url)
   const answer = add(store, 'a')
   answer.catch(() => {})
-  const waitedMs = await settledAfter(store.close())
-  assertWithin(t, waitedMs, promisedMs, 'closed')
+  assertWithin(t, await settledAfter(store.close()), promisedMs, 'closed')
   await t.rejects(answer, unavailable('nothing-added'))
   const { query } = await operate(url)
   const text = "SELECT FROM pg_stat_activity WHERE datname = '$name' AND state <> 'idle in transaction'"

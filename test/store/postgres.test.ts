@@ -114,8 +114,7 @@ testPostgres('overrides settings of a role that would break the service', async 
 
 testPostgres('commits despite a warning about the collation version', async (t, url) => {
   const name = new URL(url).pathname.slice(1)
-  const server = await sharedServer()
-  await server.query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
+  await (await sharedServer()).query(`UPDATE pg_database SET datcollversion = '0' WHERE datname = '${name}'`)
   const { log } = await open(t, url)
   t.strictSame(await log.append(onePlant), ['added'])
 })

@@ -69,8 +69,7 @@ test('keeps a plant whose sync was killed, after a new process acknowledges a re
 test('a failed sync ends the service, and the next one keeps what it lists and adds', { skip }, async (t) => {
   const disk = await leaveUnsynced(t)
   const second = await startService(t, disk.env())
-  const found = await list(second)
-  t.match(found.join(), /^1(,2)?$/)
+  t.match((await list(second)).join(), /^1(,2)?$/)
   t.equal(await add(second, 2), 200)
   t.equal(await add(second, 3), 200)
   await kill(second)
@@ -96,10 +95,8 @@ test('a sync of the file that fails during a checkpoint ends the service', { ski
 
 test('a command that writes after a failed sync syncs what it finds', { skip }, async (t) => {
   const disk = await leaveUnsynced(t)
-  const command = spawnCli(t, ['token', 'create', '--name', 'a'], disk.env())
-  t.match(await command.ended, { code: 0 })
-  const before = await survivors(t, disk.cutPower())
-  t.match(before.join(), /^1(,2)?$/)
+  t.match(await spawnCli(t, ['token', 'create', '--name', 'a'], disk.env()).ended, { code: 0 })
+  t.match((await survivors(t, disk.cutPower())).join(), /^1(,2)?$/)
 })
 
 for (const ending of ['-wal', '.db'])

@@ -10,13 +10,12 @@ import { createDirectory, engines } from '../support/engines.ts'
 import { preload } from '../support/processes.ts'
 import { request, startApp } from '../support/service.ts'
 
-test('a disk that is too full for the -shm, a lock and a left -journal are named', (t) => {
+test('a disk that is too full for the -shm, a lock and a left -journal are named', async (t) => {
   const nameOf = (errcode: number) => refusal('a.db', Object.assign(new Error('puzzle'), { errcode })).message
   t.equal(nameOf(4874), 'cannot open a.db: database or disk is full')
   t.match(nameOf(776), /: it has a -journal; run: sqlite3 'a\.db' \.tables$/)
   // SQLite waited 10 s for a lock of the `-shm`.
   t.equal(nameOf(15), 'cannot open a.db: the database is locked by another program')
-  t.end()
 })
 
 /** Commands that do not create a database. */
@@ -95,13 +94,12 @@ for (const [title, make, reason] of refused)
     const path = join(directory, 'plants.db')
     make(path)
     const before = fs.readFileSync(path)
-    const input = writeInput(t, '{"name":"a","tag":""}\n')
     for (const args of [
       ...users,
       ['serve'],
       ['copy', '--from', `file:${path}`, '--to', `file:${join(directory, 'copy.db')}`],
       ['backup', join(directory, 'backup.db')],
-      ['import', input],
+      ['import', writeInput(t, '{"name":"a","tag":""}\n')],
     ]) {
       const { code, stdout, stderr } = await runCommand(args, { PORT: '0', DATABASE_URL: `file:${path}` })
       t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
@@ -139,8 +137,7 @@ test('turns an empty file into a database, and creates missing directories only 
 test('ends if a table is damaged', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const env = { DATABASE_URL: `file:${path}` }
-  const input = writeInput(t, '{"name":"a","tag":""}\n')
-  t.match(await runCommand(['import', input], env), { code: 0 })
+  t.match(await runCommand(['import', writeInput(t, '{"name":"a","tag":""}\n')], env), { code: 0 })
   fs.writeFileSync(path, fs.readFileSync(path).fill(255, 4096, 8192))
   t.match(await runCommand(['serve'], env), { code: 1, stderr: /malformed/ })
 })

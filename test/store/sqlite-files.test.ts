@@ -82,8 +82,7 @@ const faults: Fault[] = [
 /** A store with the plants a, b and c, a backup made before c, and another store. */
 async function openPlanted(t: Test): Promise<SqliteFile> {
   const file = await openFile(t)
-  const other = await openFile(t, `${file.path}.other`)
-  await other.store.close()
+  await (await openFile(t, `${file.path}.other`)).store.close()
   await add(file.store, 'a', 'b')
   backUp(file.path, `${file.path}.backup`)
   await add(file.store, 'c')

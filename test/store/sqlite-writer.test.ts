@@ -30,9 +30,8 @@ test('reports a full disk with the path of the file', async (t) => {
   await store.log.append([entry('before', 1)])
   // SQLite reports its own size limit as a full disk; the smallest limit is the current size.
   await store.sql.execute('PRAGMA max_page_count = 1')
-  const item = JSON.stringify({ name: 'x'.repeat(255), tag: '' })
-  const entries = Array.from({ length: 1000 }, () => ({ item, id: undefined }))
-  await t.rejects(store.log.append(entries), { message: new RegExp(`: ${path}$`), outcome: 'nothing-added' })
+  const names = Array(1000).fill('x'.repeat(255))
+  await t.rejects(add(store, ...names), { message: new RegExp(`: ${path}$`), outcome: 'nothing-added' })
   for (const probe of [[], [entry('before', 1)]]) await store.log.append(probe)
   t.equal(lines.length, 1, 'a probe or a replay reports no recovery')
   await store.sql.execute('PRAGMA max_page_count = 1000000')
@@ -70,9 +69,7 @@ test('reports an unknown outcome when the writer thread ends, and adds nothing a
   lock(t, path)
   const waiting = t.rejects(add(store, 'a'), unavailable('unknown'))
   const [thread] = (await started) as [Worker]
-  const ended = once(thread, 'exit')
   await thread.terminate()
-  await ended
   await waiting
   await t.rejects(add(store, 'b'), unavailable('nothing-added'))
   t.strictSame(await listNames(store), [], 'lists continue')
@@ -141,7 +138,7 @@ test('reports an unknown outcome if COMMIT fails', async (t) => {
 test('copies the log into the file when it has 4000 pages, not before', async (t) => {
   const { store, path } = await openFile(t)
   const { size } = statSync(path)
-  const items = Array.from({ length: 6000 }, () => 'x'.repeat(1000))
+  const items = Array(6000).fill('x'.repeat(1000))
   await add(store, ...items)
   t.equal(statSync(path).size, size, 'SQLite would ignore an error')
   for (let n = 0; n < 2; n++) await add(store, ...items)

@@ -19,8 +19,7 @@ export async function openFile(t: Test, given?: string): Promise<SqliteFile> {
   const path = given ?? join(directory, 'plants.db')
   const lines: LogLine[] = []
   const logger = pino({}, { write: (line) => lines.push(JSON.parse(line)) })
-  const store = await open(t, `file:${path}`, { logger })
-  return { store, path, directory, lines }
+  return { store: await open(t, `file:${path}`, { logger }), path, directory, lines }
 }
 
 export function entry(name: string, id?: number): Entry {
