@@ -49,16 +49,14 @@ export function makeArchive(tarball: string, platform: string, directory: string
  * of a tarball ignores. npm verifies the checksum of each package.
  */
 export function installLocked(folder: string, ...more: string[]): void {
-  const options = '--ignore-scripts --include=optional --prefer-offline --no-audit --no-fund --silent'
+  const options = ['--ignore-scripts', '--include=optional', '--prefer-offline']
+  const args = ['ci', ...options, '--no-audit', '--no-fund', '--silent', ...more]
   const manifest = join(folder, 'package.json')
   const text = readFileSync(manifest, 'utf8')
   // npm compares these two with the lockfile, which has only runtime packages.
   const { devDependencies, workspaces, ...service } = JSON.parse(text)
   writeFileSync(manifest, JSON.stringify(service))
-  execFileSync('npm', ['ci', ...options.split(' '), ...more], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  execFileSync('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
   writeFileSync(manifest, text)
   for (const rest of ['.bin', '.package-lock.json'])
     rmSync(join(folder, 'node_modules', rest), { recursive: true })

@@ -17,14 +17,19 @@ type Batch = { valid: number; bytes: number; hash: string }
 /**
  * The progress of one import: its last batch. The store keeps it permanently. If a later input starts with the same
  * bytes, its import skips them, and has a separate note. `path`: absent for a pipe; `order`: greater than in all earlier
- * notes; `isOpen`: the import is running or was interrupted; `isAgain`: it began with --again.
+ * notes; `date`: of the batch; `isOpen`: the import is running or was interrupted; `isAgain`: it began with --again.
  *
  * The first batch creates the note, each batch updates it, and the last one closes it, in the same transaction; with
  * --again, it is closed after the results are shown. The first batch also closes the open note that it continues. Each
  * change requires the value before it, so that only one of two concurrent imports of an input succeeds.
  */
-export type Note = Batch & Origin & { isOpen: boolean; isAgain: boolean }
-type Origin = { path?: string | undefined; order: number; date: string }
+export type Note = Batch & {
+  path?: string | undefined
+  order: number
+  date: string
+  isOpen: boolean
+  isAgain: boolean
+}
 /** A note as it is stored: its `value` is JSON. */
 type StoredNote = Note & { key: string; value: string }
 /** A note that matches a prefix of the input, and the numbers of plants and of conflicts in the prefix. */

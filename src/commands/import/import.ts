@@ -72,8 +72,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   try {
     const closing = await doLongWork({ quiet: flags.quiet, advice }, async (progress, signal) => {
       const input = openInput(path)
-      const counts = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
-      return importInput({ name, url, input, flags, progress, signal, counts }).finally(input.close)
+      return importInput({ name, url, input, flags, progress, signal }).finally(input.close)
     })
     // The results have been shown, so a signal must not print the advice.
     if (closing) await withStore(url, { mode: 'write' }, (store) => append(store, [], [closing]))
@@ -86,13 +85,13 @@ async function run(path: string, flags: Flags): Promise<void> {
   }
 }
 
-/** `counts`: plants by outcome; `skipped`: those of an earlier import. */
-type Job = { name: string; url: string; input: Input; flags: Flags } & Reports
-type Reports = { progress: Progress; signal: AbortSignal; counts: Record<Outcome | 'skipped', number> }
+type Job = { name: string; url: string; input: Input; flags: Flags; progress: Progress; signal: AbortSignal }
+/** Numbers of plants by outcome; `skipped`: those of an earlier import. */
+type Counts = Record<Outcome | 'skipped', number>
 
 /** Resolves like `addPlants`. After a rejection, committed batches remain in the store. */
 async function importInput(job: Job) {
-  const { name, url, input, flags, progress, signal, counts } = job
+  const { name, url, input, flags, progress, signal } = job
   const { value: head = Buffer.alloc(0) } = await input.chunks.next()
   const form = detectForm(head, flags)
   const checked = await checkAll(job, { form, head, chunks: input.chunks })
@@ -101,7 +100,8 @@ async function importInput(job: Job) {
   const valid = plants - conflicts
   const faults = records - valid
   const isRefused = faults > 0 && !flags.skipInvalid
-  const closing = isRefused ? undefined : await addNew(job, checked)
+  const counts = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
+  const closing = isRefused ? undefined : await addNew(job, checked, counts)
   progress.end()
   const { conflict, skipped, ...added } = counts
   if (conflict > 0) progress.print(`${name}: other clients used some of these ids; see --dry-run`)
@@ -137,8 +137,12 @@ async function checkAll({ name, url, flags, progress }: Job, source: Source) {
   return { ...checked, reasons }
 }
 
-/** Adds the plants after an earlier import. */
-async function addNew({ name, url, input: { path }, flags, progress, counts }: Job, checked: Checked) {
+/** Adds the plants after an earlier import, and counts them. */
+async function addNew(
+  { name, url, input: { path }, flags, progress }: Job,
+  checked: Checked,
+  counts: Counts,
+) {
   const { again = false, dryRun } = flags
   const earlier = findEarlier(checked, path, again)
   const { plants, conflicts } = earlier ?? { plants: 0, conflicts: 0 }

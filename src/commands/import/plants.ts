@@ -53,7 +53,7 @@ function makeMemberReader({ nameOf, ignoreUnknown }: Form, check: Check) {
   }
 }
 
-/** Matches the first line that declares the separator for Excel, if it is not the only one. */
+/** Matches a line that declares the separator for Excel. Alone, without a line break, it is a header row. */
 const separatorLine = /^sep=.\r?\n?$/i
 
 function makeRowReader(form: Form, check: Check) {

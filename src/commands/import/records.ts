@@ -47,14 +47,17 @@ export async function* readRecords({ form, head, chunks }: Source) {
       const reason = next - from > maxRecordBytes ? tooLong : refusal
       if (reason) throw new InputError(`line ${lineOf(start)}: ${reason}`)
       if (!isBlank) {
-        const record = { line: lineOf(found.fault ? end : start), end: at + end, ...found }
-        records.push({ ...record, text: text.slice(start, form.format === 'json' ? end : next) })
+        const record = text.slice(start, form.format === 'json' ? end : next)
+        records.push({ ...found, line: lineOf(found.fault ? end : start), end: at + end, text: record })
       }
       line = lineOf(next)
       from = next
     }
-    const hashTo = (end: number) => sha256.copy().update(text.slice(0, end - at), 'latin1')
-    yield { records, hashTo: (end: number) => hashTo(end).digest('hex') }
+    const hashTo = (end: number) => {
+      const hash = sha256.copy().update(text.slice(0, end - at), 'latin1')
+      return hash.digest('hex')
+    }
+    yield { records, hashTo }
     sha256.update(text.slice(0, from), 'latin1')
     text = text.slice(from)
     at += from
