@@ -89,7 +89,7 @@ export class Session {
   async open(isReading: boolean, timeoutMs: number): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#options)
-    // Before the first query: a standby refuses serializable transactions.
+    // A setting of its own, because it must apply to the query that sets the others.
     const isolated = this.query("SET default_transaction_isolation = 'read committed'")
     const [{ read_only, doubt }] = await Promise.all([this.identify(timeoutMs), isolated])
     if (isReading) await this.query('SET default_transaction_read_only = on; SET lock_timeout = 0')
@@ -217,6 +217,7 @@ async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig)
   throw new StoreRefused('the pooler uses transaction pooling: set its pool_mode to session, or bypass it')
 }
 
+/** In a transaction of its own level: a role may have another default, which a standby refuses. */
 async function findBackend(client: pg.Client): Promise<number> {
   const text = 'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_backend_pid() AS pid; COMMIT'
   const [, found] = (await client.query(text)) as unknown as pg.QueryResult<{ pid: number }>[]

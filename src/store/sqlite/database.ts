@@ -36,7 +36,8 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenFileD
     const left = names.find((name) => statSync(name, { throwIfNoEntry: false })?.size)
     const before = statSync(path, { throwIfNoEntry: false })
     if (!former) refuseOtherName(path)
-    // SQLite would delete the log, or share the index with a process that still uses the missing database.
+    // SQLite would delete the log, or share the index with a process that still uses the missing database. An empty
+    // database with a journal is not missing: another program is creating it.
     if (left && (left.endsWith('-journal') ? !before : !before?.size))
       throw new StoreRefused(
         `${left} belongs to a missing database: move the database back beside it, or stop all processes that use it and move this file away`,
